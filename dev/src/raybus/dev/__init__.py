@@ -1,0 +1,1 @@
+"""The development cluster and the development processes."""

@@ -1,0 +1,1 @@
+"""Types, subjects, routes and decisions of Raybus: pure, no input or output."""

@@ -1,0 +1,1 @@
+"""Streams, ordered views, leases and partitions on NATS JetStream."""

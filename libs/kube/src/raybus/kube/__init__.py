@@ -1,0 +1,1 @@
+"""Kubernetes requests, sending, list and watch."""

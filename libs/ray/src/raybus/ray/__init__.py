@@ -1,0 +1,1 @@
+"""The Ray dashboard's REST interface."""

@@ -1,0 +1,1 @@
+"""The loop around gather and decide; start-up, settings, health, shutdown."""

@@ -1,0 +1,1 @@
+"""Fake bus, fake API server, virtual clock, object builders, simulator."""

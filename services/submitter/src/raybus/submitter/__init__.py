@@ -1,0 +1,1 @@
+"""Submits one Ray job and follows its log; standard library only."""
