@@ -1,0 +1,1 @@
+"""Container images made on this machine: no registry, no image builder (design §7)."""
