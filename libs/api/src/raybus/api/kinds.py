@@ -1,0 +1,54 @@
+"""The kinds that Raybus reads or writes: where they live in the API and how they are called on the bus."""
+
+from typing import NamedTuple
+
+
+class Kind(NamedTuple):
+    """One kind of Kubernetes object.
+
+    `token` names it in VIEW subjects. `selectors` are the label selectors of its watches: () = not watched,
+    ("",) = all of them (design §2: no cluster-wide list of Secrets, Services or PVCs).
+    """
+
+    kind: str
+    group: str
+    version: str
+    plural: str
+    token: str
+    selectors: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or `v1` for the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+_RAY_PODS = "ray.io/node-type in (head,worker,redis-cleanup)"
+_OURS = "app.kubernetes.io/created-by=kuberay-operator"
+_FROM_CR = "ray.io/originated-from-crd"
+
+KINDS: tuple[Kind, ...] = (
+    Kind("RayCluster", "ray.io", "v1", "rayclusters", "raycluster", ("",)),
+    Kind("RayJob", "ray.io", "v1", "rayjobs", "rayjob", ("",)),
+    Kind("RayService", "ray.io", "v1", "rayservices", "rayservice", ("",)),
+    Kind("RayCronJob", "ray.io", "v1", "raycronjobs", "raycronjob", ("",)),
+    # Submitter pods carry no node type, but the labels of their RayJob.
+    Kind("Pod", "", "v1", "pods", "pod", (_RAY_PODS, f"{_FROM_CR}=RayJob,!ray.io/node-type")),
+    # A RayCluster's services carry its name; a RayJob's or RayService's head service carries the owner's labels.
+    Kind("Service", "", "v1", "services", "service", ("ray.io/cluster", f"{_FROM_CR},!ray.io/cluster")),
+    Kind("Job", "batch", "v1", "jobs", "job", (_OURS,)),
+    Kind("Secret", "", "v1", "secrets", "secret"),
+    Kind("ServiceAccount", "", "v1", "serviceaccounts", "serviceaccount"),
+    Kind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", "pvc"),
+    Kind("Role", "rbac.authorization.k8s.io", "v1", "roles", "role"),
+    Kind("RoleBinding", "rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding"),
+    Kind("Ingress", "networking.k8s.io", "v1", "ingresses", "ingress"),
+    Kind("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies", "networkpolicy"),
+    Kind("Event", "events.k8s.io", "v1", "events", "event"),
+)
+
+BY_KIND = {kind.kind: kind for kind in KINDS}
+BY_TOKEN = {kind.token: kind for kind in KINDS}
+
+ROOTS = {"cluster": "RayCluster", "job": "RayJob", "cron": "RayCronJob", "serve": "RayService"}
+"""Controller -> the kind of its roots."""
