@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from raybus.api.decision import Ask, Intent, Json, Note, Ref, Why
+from raybus.api.decision import Ask, CreatePods, Intent, Json, Note, Ref, Why
 from raybus.api.times import Instant
 
 SCHEMA = "1"
@@ -164,5 +164,10 @@ class TimelineEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def fingerprint(intent: Intent) -> str:
-    """A short hash of an intent's whole content: equal content, equal fingerprint."""
-    return hashlib.blake2s(msgspec.json.encode(intent, order="deterministic"), digest_size=8).hexdigest()
+    """A short hash of an intent's content: equal content, equal fingerprint.
+
+    Pods of one template count as one intent whatever their names: while a quota refuses two of three pods, the
+    remaining two are the same wish, not a new one.
+    """
+    content = (intent.namespace, intent.template) if isinstance(intent, CreatePods) else intent
+    return hashlib.blake2s(msgspec.json.encode(content, order="deterministic"), digest_size=8).hexdigest()
