@@ -155,6 +155,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     `status`: the whole next status as JSON, None = leave it alone; the runtime compares it with the stored one.
     `finalizers`: those of ours that the root should carry (None = leave them); stored before any child exists,
     removed last. `progress`: the status change only counts progress, so it may wait for a second of quiet.
+    `urgent`: deletes or a terminal status: the applier sends these first.
     `wake_at`: the only timer. `needs`: objects that no watch selects and whose presence this decision depends on.
     """
 
@@ -167,6 +168,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()
     because: tuple[Why, ...] = ()
     progress: bool = False
+    urgent: bool = False
 
 
 NOTHING = Decision()

@@ -1,0 +1,31 @@
+"""Settings that every service has."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from raybus.runtime.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonSettings:
+    """Bus, listeners and logs."""
+
+    nats_url: str = setting("nats://127.0.0.1:4222", "Address of the NATS server; several with commas.")
+    nats_user: str = setting("", "User on the bus; empty = the service's name.")
+    nats_password: str = setting("", "Password on the bus.", secret=True)
+    nats_ca_file: str = setting(
+        "", "Certificate authority of the NATS server; empty = no TLS unless the URL says tls://."
+    )
+    replica: str = setting("", "Name of this replica, unique within the service; empty = host and process id.")
+    metrics_addr: str = setting(
+        ":8080", "Listener of /metrics, /livez and /readyz; 0 disables it. Port 0 picks a free one."
+    )
+    health_probe_bind_address: str = setting(
+        "", "A second listener for /healthz and /readyz, as KubeRay has on :8082; empty = none.", keys=("probeAddr",)
+    )
+    log_stdout_encoder: Literal["json", "console"] = setting(
+        "json", "Form of the log on standard output.", keys=("logStdoutEncoder",)
+    )
+    log_level: str = setting("info", "debug, info, warning or error.", flags=("zap-log-level",))
+    watch_namespace: tuple[str, ...] = setting((), "Namespaces to look at, with commas; empty = all.")
+    feature_gates: str = setting("", "Comma-separated Name=true|false.")

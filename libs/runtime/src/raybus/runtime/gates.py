@@ -1,0 +1,47 @@
+"""Feature gates under KubeRay's names (contract platform §4)."""
+
+from typing import NamedTuple
+
+from raybus.runtime.settings import SettingsError
+
+
+class Gate(NamedTuple):
+    """`default`: on or off. `built`: Raybus has what the gate switches, so both positions are honoured."""
+
+    default: bool
+    built: bool
+
+
+GATES: dict[str, Gate] = {
+    "RayClusterStatusConditions": Gate(True, True),
+    "RayJobDeletionPolicy": Gate(True, False),
+    "RayMultiHostIndexing": Gate(True, False),
+    "RayServiceIncrementalUpgrade": Gate(True, False),
+    "RayCronJob": Gate(False, False),
+    "SidecarSubmitterRestart": Gate(False, False),
+    "RayClusterNetworkPolicy": Gate(False, False),
+    "GCSFaultToleranceEmbeddedStorage": Gate(False, False),
+    "RayClusterMTLS": Gate(False, False),
+    "RayClusterHistoryServer": Gate(False, False),
+    "KubernetesWAS": Gate(False, False),
+}
+
+
+def read_gates(text: str) -> dict[str, bool]:
+    """Gate name -> position, for all gates; `text` is `Name=bool,...`.
+
+    A gate whose feature is not built yet is accepted as off, or as its default, which changes nothing; switching such
+    a feature on that is off by default is refused rather than ignored. Raises SettingsError.
+    """
+    result = {name: gate.default for name, gate in GATES.items()}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, value = part.partition("=")
+        if name not in GATES:
+            raise SettingsError(f"feature gate {name!r} is unknown; known are {', '.join(sorted(GATES))}")
+        if value.lower() not in ("true", "false"):
+            raise SettingsError(f"feature gate {name}: {value!r} is not true or false")
+        wanted = value.lower() == "true"
+        if wanted and not GATES[name].built and not GATES[name].default:
+            raise SettingsError(f"feature gate {name}=true: Raybus does not have this feature yet; leave the gate off")
+        result[name] = wanted
+    return result

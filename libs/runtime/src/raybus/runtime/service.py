@@ -1,0 +1,140 @@
+"""Start and end of a service's process: settings, logs, bus, health, SIGTERM (design §5, issue "Health")."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import structlog
+import uvloop
+
+from raybus.api.times import Instant
+from raybus.bus import BusSettings, NatsBus, connect
+from raybus.bus.port import BusError
+from raybus.runtime.common import CommonSettings
+from raybus.runtime.health import Health
+from raybus.runtime.settings import SettingsError, environment, load
+from raybus.telemetry.logs import configure_logs
+from raybus.telemetry.traces import configure_traces, flush_traces
+
+S = TypeVar("S", bound=CommonSettings)
+
+DRAIN_SECONDS = 10.0
+"""What a service may take to finish what it has begun once it was asked to stop; the manifest grants more."""
+
+log = structlog.get_logger()
+
+
+class Fatal(Exception):
+    """The service cannot go on; `str()` is the one line that its user reads on standard error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service(Generic[S]):
+    """What a service's main coroutine gets. `stop` is set by SIGTERM: finish, hand over, return."""
+
+    name: str
+    replica: str
+    settings: S
+    bus: NatsBus
+    health: Health
+    stop: asyncio.Event
+
+    def now(self) -> Instant:
+        """The wall clock."""
+        return Instant(time.time())
+
+
+Main = Callable[[Service[S]], Awaitable[None]]
+
+
+def serve(name: str, kind: type[S], main: Main[S], arguments: Sequence[str] | None = None) -> int:
+    """Run a service until it is told to stop. Returns the process's exit status: 0 stopped, 2 cannot run."""
+    try:
+        settings = load(kind, sys.argv[1:] if arguments is None else arguments, environment())
+        configure_logs(name, settings.log_stdout_encoder, settings.log_level)
+    except (SettingsError, ValueError) as error:
+        return _refuse(name, str(error))
+    configure_traces(name)
+    try:
+        uvloop.run(_run(name, settings, main))
+    except (Fatal, SettingsError, BusError) as error:
+        return _refuse(name, str(error))
+    except OSError as error:
+        return _refuse(name, f"cannot listen or connect: {error}")
+    finally:
+        flush_traces()
+    return 0
+
+
+def _refuse(name: str, why: str) -> int:
+    sys.stderr.write(f"{name}: {' '.join(why.split())}\n")
+    return 2
+
+
+async def _run(name: str, settings: S, main: Main[S]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    replica = settings.replica or f"{socket.gethostname()}-{os.getpid()}".replace(".", "-")
+    health = Health()
+    health.checks["bus"] = lambda: "not connected yet"
+    servers = [await health.serve(a) for a in (settings.metrics_addr, settings.health_probe_bind_address)]
+    bus = await _or_stop(
+        connect(
+            BusSettings(
+                url=settings.nats_url,
+                user=settings.nats_user or name,
+                password=settings.nats_password,
+                name=f"{name} {replica}",
+                ca_file=settings.nats_ca_file,
+            )
+        ),
+        stop,
+    )
+    if bus is None:
+        return
+    health.checks["bus"] = lambda: "" if bus.connected else "connection to the bus is lost"
+    try:
+        log.info("started", replica=replica)
+        await _until_stopped(
+            main(Service(name=name, replica=replica, settings=settings, bus=bus, health=health, stop=stop)), stop
+        )
+        log.info("stopped")
+    finally:
+        await bus.close()
+        for server in filter(None, servers):
+            server.close()
+
+
+async def _or_stop(connecting: Awaitable[NatsBus], stop: asyncio.Event) -> NatsBus | None:
+    """The connected bus, or None when the service was told to stop while it waited for the server."""
+    task, stopping = asyncio.ensure_future(connecting), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if task.done():
+        return task.result()
+    task.cancel()
+    return None
+
+
+async def _until_stopped(work: Awaitable[None], stop: asyncio.Event) -> None:
+    """Run `work`; once `stop` is set it has DRAIN_SECONDS to return by itself, then it is cancelled."""
+    task, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not task.done():
+        _, late = await asyncio.wait((task,), timeout=DRAIN_SECONDS)
+        if late:
+            log.warning("not finished in time, stopping anyway", seconds=DRAIN_SECONDS)
+            task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        log.info("cancelled")
