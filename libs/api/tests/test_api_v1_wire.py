@@ -78,8 +78,8 @@ def test_absent_and_zero_are_told_apart_where_go_holds_a_pointer() -> None:
 
 
 def test_words_outside_the_known_sets_and_values_below_a_minimum_decode() -> None:
-    raw = b'{"spec":{"submissionMode":"Telepathy","preRunningDeadlineSeconds":-1,"managedBy":""},"status":{"jobStatus":"NEW"}}'
-    job = msgspec.json.decode(raw, type=RayJob)
+    spec = b'{"submissionMode":"Telepathy","preRunningDeadlineSeconds":-1,"managedBy":""}'
+    job = msgspec.json.decode(b'{"spec":' + spec + b',"status":{"jobStatus":"NEW"}}', type=RayJob)
     assert (job.spec.submission_mode, job.spec.pre_running_deadline_seconds) == ("Telepathy", -1)
     assert job.spec.managed_by == ""
     assert job.status.job_status == "NEW"
