@@ -1,1 +1,1 @@
-"""Container images made on this machine: no registry, no image builder (design §7)."""
+"""Container images made on this machine: no registry, no image builder (design §7, ADR 0013)."""

@@ -1,0 +1,3 @@
+module raybus.invalid/dev/pause
+
+go 1.26

