@@ -91,6 +91,9 @@ class Bus(Protocol):
     async def last(self, stream: StreamName, subject: str) -> Message | None:
         """The last message of one subject, None if there is none. Raises BusError."""
 
+    async def history(self, stream: StreamName, subject: str) -> list[Message]:
+        """Every stored message of one subject, oldest first (TIMELINE keeps up to 1000). Raises BusError."""
+
     async def stream_created(self, stream: StreamName) -> str:
         """The stream's creation time as text: another one means that the store was wiped. Raises BusError."""
 
