@@ -233,6 +233,10 @@ class FakeBus:
         await self.connected(CALL_PATIENCE)
         return self.server.streams[stream].last(subject)
 
+    async def history(self, stream: StreamName, subject: str) -> list[Message]:
+        await self.connected(CALL_PATIENCE)
+        return self.server.streams[stream].all(subject)
+
     async def stream_created(self, stream: StreamName) -> str:
         await self.connected(CALL_PATIENCE)
         return f"{stream}@{self.server.created}"
