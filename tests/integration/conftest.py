@@ -1,0 +1,45 @@
+"""One bare cluster (API server, garbage collection, our CRDs) for all integration tests and test processes."""
+
+import fcntl
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from raybus.dev import cluster
+from raybus.dev.cluster import Cluster, ClusterOptions
+from raybus.dev.gotools import ensure_tools
+from raybus.dev.kubectl import Kubectl
+from raybus.dev.paths import cluster_dir
+
+NAME = "test"
+
+
+@pytest.fixture(scope="session")
+def bare_cluster() -> Iterator[Cluster]:
+    """The cluster `test`: the first test process that needs it brings it up, the last one to leave takes it down."""
+    folder = cluster_dir(NAME)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "users.lock").open("w") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        yield cluster.up(ClusterOptions(name=NAME, bare=True))
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        cluster.down(NAME)
+
+
+@pytest.fixture(scope="session")
+def kubectl(bare_cluster: Cluster) -> Kubectl:
+    """kubectl as the administrator of the bare cluster."""
+    return Kubectl(ensure_tools(["kubectl"])["kubectl"], bare_cluster.kubeconfig)
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace of this test's own."""
+    name = f"t-{uuid.uuid4().hex[:10]}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
