@@ -179,7 +179,7 @@ async def connect(access: Access, agent: str) -> Client:
 
 
 def _transport(credentials: Credentials) -> AiohttpTransport:
-    context = _ssl_context(credentials) if urlsplit(credentials.server).scheme == "https" else None
+    context = ssl_context(credentials) if urlsplit(credentials.server).scheme == "https" else None
 
     def session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
@@ -192,7 +192,8 @@ def _transport(credentials: Credentials) -> AiohttpTransport:
     return AiohttpTransport(verify=context or False, proxy=proxy, client=session)
 
 
-def _ssl_context(credentials: Credentials) -> ssl.SSLContext:
+def ssl_context(credentials: Credentials) -> ssl.SSLContext:
+    """The TLS settings of a connection. Raises ConfigError for certificates that cannot be read."""
     try:
         context = ssl.create_default_context(cadata=credentials.ca or None)
         # Certificates of clusters often lack the key usage that Python 3.13 asks for by default.

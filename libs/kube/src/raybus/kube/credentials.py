@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 from cryptography import x509
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, incluster_config, kube_config
 
 from raybus.kube.config import Access, Answer, ConfigError, Credentials
+from raybus.kube.errors import shorten
 
 _DEFAULT = "~/.kube/config"
 # The package's loaders carry no types.
@@ -61,11 +63,11 @@ def _from_files(files: str, context: str, now: datetime) -> Credentials:
         merged = _files.KubeConfigMerger(files).config
         loader = _files.KubeConfigLoader(merged, active_context=context or None, config_base_path=None)
         loader.load_and_set(configuration)
-    except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
-        raise ConfigError(f"{source} cannot be used: {error}") from error
+    except (ConfigException, OSError, yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(f"{source} cannot be used: {shorten(str(error))}") from error
     if complaints.texts:
         # The package logs what an exec plugin said and goes on without credentials.
-        raise ConfigError(f"{source} cannot be used: {'; '.join(complaints.texts)}")
+        raise ConfigError(f"{source} cannot be used: {shorten('; '.join(complaints.texts))}")
     cert = _read(configuration.cert_file)
     _refuse_expired(cert, source, now)
     expiry = getattr(loader, "expiry", None)
