@@ -188,7 +188,7 @@ EXPLAINED = {
 
 @pytest.fixture(scope="module")
 def published(kubectl: Kubectl) -> None:
-    """Waits until the API server has published the schemas of all kinds: it does so a while after a CRD is established."""
+    """Waits until the API server has published the schemas of all kinds: some time after the CRDs."""
     deadline = time.monotonic() + 60
     while True:
         try:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from raybus.api.crdgen.crd import GROUP, RESOURCES, crd_of
+from raybus.api.crdgen.crd import RESOURCES, crd_of
+from raybus.api.v1 import GROUP
 
 ROOT = Path(__file__).parents[2]
 CORE = Path(__file__).with_name("core_schemas.json")

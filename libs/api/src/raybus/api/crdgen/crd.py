@@ -4,9 +4,7 @@ from typing import Any, NamedTuple
 
 from raybus.api.crdgen.core import Definitions, Node
 from raybus.api.crdgen.schema import schema_of
-from raybus.api.v1 import RayCluster, RayCronJob, RayJob, RayService
-
-GROUP = "ray.io"
+from raybus.api.v1 import GROUP, RayCluster, RayCronJob, RayJob, RayService
 
 
 class Column(NamedTuple):

@@ -29,8 +29,8 @@ class AutoscalerOptions(Struct, kw_only=True, omit_defaults=True, frozen=True, r
     resources: Annotated[
         RawObject | None,
         doc(
-            "Requests and limits of the autoscaler container; replaces the default of 500m CPU and 512Mi memory"
-            " as a whole.",
+            "Requests and limits of the autoscaler container; replaces the default of 500m CPU and 512Mi memory as a"
+            " whole.",
             core="core.v1.ResourceRequirements",
         ),
     ] = None
@@ -64,9 +64,8 @@ class AutoscalerOptions(Struct, kw_only=True, omit_defaults=True, frozen=True, r
     upscaling_mode: Annotated[
         str | None,
         doc(
-            "How eagerly Ray adds workers. `Conservative`: pending workers are limited to the size of the"
-            " cluster; `Default` and"
-            " `Aggressive`: not limited.",
+            "How eagerly Ray adds workers. `Conservative`: pending workers are limited to the size of the cluster;"
+            " `Default` and `Aggressive`: not limited.",
             enum=["Default", "Aggressive", "Conservative"],
         ),
     ] = None
@@ -92,8 +91,8 @@ class AuthOptions(Struct, kw_only=True, omit_defaults=True, frozen=True, rename=
     enable_k8s_token_auth: Annotated[
         bool | None,
         doc(
-            "Let the Kubernetes API server check the tokens. For a RayCluster of its own only, not for those of"
-            " a RayJob or RayService."
+            "Let the Kubernetes API server check the tokens. For a RayCluster of its own only, not for those of a"
+            " RayJob or RayService."
         ),
     ] = field(default=None, name="enableK8sTokenAuth")
 
@@ -142,8 +141,8 @@ class GcsFaultToleranceOptions(Struct, kw_only=True, omit_defaults=True, frozen=
     backend: Annotated[
         str,
         doc(
-            "Kind of store: an external `redis`, or `rocksdb` on a volume of the head. Empty: `redis`. Cannot"
-            " be changed once it is set.",
+            "Kind of store: an external `redis`, or `rocksdb` on a volume of the head. Empty: `redis`. Cannot be"
+            " changed once it is set.",
             enum=["redis", "rocksdb"],
             **rules(("self == oldSelf", "gcsFaultToleranceOptions.backend cannot be changed once it is set")),
         ),
@@ -173,8 +172,8 @@ class CollectorOptions(Struct, kw_only=True, omit_defaults=True, frozen=True, re
     resources: Annotated[
         RawObject | None,
         doc(
-            "Requests and limits of the collector container. Unset: requests of 50m CPU and 64Mi, limits of"
-            " 200m CPU and 256Mi.",
+            "Requests and limits of the collector container. Unset: requests of 50m CPU and 64Mi, limits of 200m CPU"
+            " and 256Mi.",
             core="core.v1.ResourceRequirements",
         ),
     ] = None
@@ -247,8 +246,8 @@ class RayClusterUpgradeStrategy(Struct, kw_only=True, omit_defaults=True, frozen
     type: Annotated[
         str | None,
         doc(
-            "`Recreate`: all pods are deleted and made anew when a template changes. `None` or unset: only pods"
-            " made later follow the change.",
+            "`Recreate`: all pods are deleted and made anew when a template changes. `None` or unset: only pods made"
+            " later follow the change.",
             enum=["Recreate", "None"],
         ),
     ] = None

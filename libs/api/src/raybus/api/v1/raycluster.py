@@ -25,20 +25,19 @@ MANAGED_BY_RULES = rules(
 )
 MANAGED_BY_TEXT = (
     "Who takes care of this object. Unset or `ray.io/kuberay-operator`: this control plane."
-    " `kueue.x-k8s.io/multikueue`: Kueue on"
-    " another cluster; the object is left alone here. Cannot be changed once it is set."
+    " `kueue.x-k8s.io/multikueue`: Kueue on another cluster; the object is left alone here. Cannot be changed once it"
+    " is set."
 )
 API_VERSION_TEXT = "Group and version of this object's schema: `ray.io/v1`."
 METADATA_TEXT = "Standard Kubernetes object metadata."
 
 _START_PARAMS = (
-    'Flags of `ray start` as name and value, without the leading dashes (`num-cpus: "4"`). They win over what'
-    " is derived from the template."
+    'Flags of `ray start` as name and value, without the leading dashes (`num-cpus: "4"`). They win over what is'
+    " derived from the template."
 )
 _RESOURCES = (
-    "What this node offers to Ray's scheduler, as resource name and quantity. Wins over `rayStartParams` and"
-    " the container's limits;"
-    " leaves the container's own resources alone."
+    "What this node offers to Ray's scheduler, as resource name and quantity. Wins over `rayStartParams` and the"
+    " container's limits; leaves the container's own resources alone."
 )
 _LABELS = "Labels put on the pods and, through `ray start --labels`, on the Ray nodes."
 
@@ -67,9 +66,8 @@ class HeadGroupSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, renam
     template: Annotated[
         RawObject,
         doc(
-            "Template of the head pod. The first container is the Ray container. Of the metadata only name,"
-            " namespace, labels,"
-            " annotations and finalizers are kept.",
+            "Template of the head pod. The first container is the Ray container. Of the metadata only name, namespace,"
+            " labels, annotations and finalizers are kept.",
             required=True,
             core="core.v1.PodTemplateSpec",
         ),
@@ -111,8 +109,7 @@ class WorkerGroupSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, ren
         RawObject,
         doc(
             "Template of the group's pods. The first container is the Ray container. Of the metadata only name,"
-            " namespace, labels,"
-            " annotations and finalizers are kept.",
+            " namespace, labels, annotations and finalizers are kept.",
             required=True,
             core="core.v1.PodTemplateSpec",
         ),
@@ -154,8 +151,8 @@ class RayClusterSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, rena
     ray_version: Annotated[
         str,
         doc(
-            "Ray version inside the images, such as `2.52.0`. Decides which features are used; the images"
-            " themselves are not looked at."
+            "Ray version inside the images, such as `2.52.0`. Decides which features are used; the images themselves"
+            " are not looked at."
         ),
     ] = ""
     enable_in_tree_autoscaling: Annotated[
@@ -182,8 +179,8 @@ class RayClusterSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, rena
     gcs_fault_tolerance_options: Annotated[
         GcsFaultToleranceOptions | None,
         doc(
-            "Where the head keeps its state, so that it survives the head pod. Present, even if empty, means"
-            " fault tolerance is on."
+            "Where the head keeps its state, so that it survives the head pod. Present, even if empty, means fault"
+            " tolerance is on."
         ),
     ] = None
     history_server_options: Annotated[HistoryServerOptions | None, doc("What is kept for the Ray history server.")] = (

@@ -16,8 +16,8 @@ class RayCronJobSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, rena
     schedule: Annotated[
         str,
         doc(
-            "When to start a job, as five cron fields (minute, hour, day of month, month, day of week) or"
-            " `@hourly` and the like.",
+            "When to start a job, as five cron fields (minute, hour, day of month, month, day of week) or `@hourly`"
+            " and the like.",
             required=True,
         ),
     ] = ""

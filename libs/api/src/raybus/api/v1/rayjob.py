@@ -17,9 +17,8 @@ from raybus.api.v1.raycluster import (
 
 _POLICIES = ["DeleteCluster", "DeleteWorkers", "DeleteSelf", "DeleteNone"]
 _POLICY_TEXT = (
-    "What is deleted: the RayCluster (`DeleteCluster`), its workers (`DeleteWorkers`), this RayJob with all it"
-    " owns (`DeleteSelf`), or"
-    " nothing (`DeleteNone`)."
+    "What is deleted: the RayCluster (`DeleteCluster`), its workers (`DeleteWorkers`), this RayJob with all it owns"
+    " (`DeleteSelf`), or nothing (`DeleteNone`)."
 )
 
 
@@ -102,8 +101,8 @@ class RayJobSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, rename="
     ray_cluster_spec: Annotated[
         RayClusterSpec | None,
         doc(
-            "Cluster to make for this job. Changes have no effect once it exists. Either this or"
-            " `clusterSelector` is needed."
+            "Cluster to make for this job. Changes have no effect once it exists. Either this or `clusterSelector` is"
+            " needed."
         ),
     ] = None
     cluster_selector: Annotated[
@@ -116,8 +115,7 @@ class RayJobSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, rename="
         str,
         doc(
             "How the entrypoint gets to Ray: `K8sJobMode` by a Kubernetes Job, `HTTPMode` by the control plane,"
-            " `SidecarMode` by a container"
-            " in the head pod, `InteractiveMode` by the user.",
+            " `SidecarMode` by a container in the head pod, `InteractiveMode` by the user.",
             default="K8sJobMode",
         ),
     ] = ""
@@ -200,16 +198,15 @@ class RayJobStatus(Struct, kw_only=True, omit_defaults=True, frozen=True, rename
     job_status: Annotated[
         str,
         doc(
-            "What Ray reports of the job: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED; empty until Ray has"
-            " been heard."
+            "What Ray reports of the job: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED; empty until Ray has been"
+            " heard."
         ),
     ] = ""
     job_deployment_status: Annotated[
         str,
         doc(
-            "Where the RayJob stands: Initializing, Waiting, Running, Complete, Failed, ValidationFailed,"
-            " Suspending, Suspended or Retrying;"
-            " empty at first."
+            "Where the RayJob stands: Initializing, Waiting, Running, Complete, Failed, ValidationFailed, Suspending,"
+            " Suspended or Retrying; empty at first."
         ),
     ] = ""
     reason: Annotated[str, doc("One word for programs: why the job failed.")] = ""

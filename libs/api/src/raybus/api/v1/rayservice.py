@@ -41,8 +41,7 @@ class RayServiceUpgradeStrategy(Struct, kw_only=True, omit_defaults=True, frozen
         str | None,
         doc(
             "`NewCluster` or unset: traffic moves to a new cluster once that is ready."
-            " `NewClusterWithIncrementalUpgrade`: in steps."
-            " `None`: the running cluster stays."
+            " `NewClusterWithIncrementalUpgrade`: in steps. `None`: the running cluster stays."
         ),
     ] = None
     cluster_upgrade_options: Annotated[
