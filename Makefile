@@ -1,0 +1,66 @@
+# The only door: every tool, hook and pipeline goes through these targets. `make help` lists them.
+.DEFAULT_GOAL := help
+RUN := .venv/bin/
+CLUSTER ?= dev
+SEEDS ?= 200
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## the virtual environment, from the hash-pinned lock
+	@tools/setup.sh
+
+.PHONY: demo
+demo: setup ## a real RayJob on real Ray in a real Kubernetes, through all services
+	@$(RUN)raybus demo --cluster $(CLUSTER)
+
+.PHONY: dev
+dev: setup ## bus and services as processes, with one log (needs `raybus cluster up`)
+	@$(RUN)raybus dev --cluster $(CLUSTER)
+
+.PHONY: test
+test: check unit sim integration ## everything that needs no container: check, unit, sim, integration
+
+.PHONY: check
+check: setup ## ruff, mypy --strict, import rules, sizes, generated files
+	@$(RUN)ruff check .
+	@$(RUN)ruff format --check -q . || { echo "run: make format"; exit 1; }
+	@$(RUN)mypy -p raybus.api -p raybus.bus -p raybus.kube -p raybus.ray -p raybus.telemetry -p raybus.runtime -p raybus.testkit \
+	    -p raybus.watcher -p raybus.cluster_ctl -p raybus.job_ctl -p raybus.serve_ctl -p raybus.applier -p raybus.prober -p raybus.submitter \
+	    -p raybus.dev -p raybus.cli
+	@$(RUN)lint-imports
+	@$(RUN)python tools/tidy.py
+
+.PHONY: format
+format: setup ## ruff format
+	@$(RUN)ruff format -q . && $(RUN)ruff check --fix -q .
+
+.PHONY: unit
+unit: setup ## pure tables and golden cases without a cluster
+	@$(RUN)pytest libs services cli dev tests/contract tests/golden tests/telemetry
+
+.PHONY: sim
+sim: setup ## all services in one process on virtual time: SEEDS=200
+	@RAYBUS_SEEDS=$(SEEDS) $(RUN)pytest tests/sim
+
+.PHONY: integration
+integration: setup ## real nats-server, real API server, the golden comparison
+	@$(RUN)pytest tests/integration
+
+.PHONY: e2e
+e2e: setup ## RayJobs on a real node with real Ray
+	@$(RUN)pytest tests/e2e
+
+.PHONY: crds
+crds: setup ## charts/raybus-crds from the types
+	@$(RUN)python tools/crdgen/write.py
+
+.PHONY: diagrams
+diagrams: setup ## docs/states from the phase tables
+	@$(RUN)python tools/diagrams.py
+
+.PHONY: lock
+lock: setup ## requirements.lock from the pyproject files
+	@tools/lock.sh
