@@ -1,8 +1,10 @@
-"""One bare cluster (API server, garbage collection, our CRDs) for all integration tests and test processes."""
+"""One bare cluster (API server, garbage collection, our CRDs) for all integration tests and test processes; a
+nats-server for each test that asks for one."""
 
 import fcntl
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from raybus.dev.cluster import Cluster, ClusterOptions
 from raybus.dev.gotools import ensure_tools
 from raybus.dev.kubectl import Kubectl
 from raybus.dev.paths import cluster_dir
+from raybus.testkit.nats_server import NatsServer
 
 NAME = "test"
 
@@ -43,3 +46,12 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl("create", "namespace", name)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
+    """A running nats-server of the pinned wheel; `kill`, `stop`, `pause`, `wipe` and `start` it at will."""
+    server = NatsServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()
