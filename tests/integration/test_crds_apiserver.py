@@ -206,7 +206,7 @@ def published(kubectl: Kubectl) -> None:
 def test_explain_shows_what_a_field_means(path: str, kubectl: Kubectl) -> None:
     text = " ".join(kubectl("explain", path, "--api-version=ray.io/v1").split())
     assert EXPLAINED[path] in text
-    assert "<empty>" not in text
+    assert "<no description>" not in text
 
 
 @pytest.mark.parametrize("kind", [resource.struct.__name__ for resource in RESOURCES if resource.deprecated])

@@ -67,7 +67,7 @@ class HeadGroupSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, renam
         RawObject,
         doc(
             "Template of the head pod. The first container is the Ray container. Of the metadata only name, namespace,"
-            " labels, annotations and finalizers are kept.",
+            " labels, annotations and finalizers are kept. `kubectl explain pod` tells the fields.",
             required=True,
             core="core.v1.PodTemplateSpec",
         ),
@@ -109,7 +109,7 @@ class WorkerGroupSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, ren
         RawObject,
         doc(
             "Template of the group's pods. The first container is the Ray container. Of the metadata only name,"
-            " namespace, labels, annotations and finalizers are kept.",
+            " namespace, labels, annotations and finalizers are kept. `kubectl explain pod` tells the fields.",
             required=True,
             core="core.v1.PodTemplateSpec",
         ),

@@ -174,7 +174,8 @@ class RayJobSpec(Struct, kw_only=True, omit_defaults=True, frozen=True, rename="
     submitter_pod_template: Annotated[
         RawObject | None,
         doc(
-            "Template of the submitter pod; its first container submits. Unset: a small default. K8sJobMode only.",
+            "Template of the submitter pod; its first container submits. Unset: a small default. K8sJobMode only."
+            " `kubectl explain pod` tells the fields.",
             core="core.v1.PodTemplateSpec",
         ),
     ] = None
