@@ -32,6 +32,10 @@ class Reason(StrEnum):
     HEAD_POD_NOT_FOUND = "HeadPodNotFound"
     HEAD_POD_RUNNING_AND_READY = "HeadPodRunningAndReady"
     UNKNOWN = "Unknown"
+    FAILED_CREATE_HEAD_POD = "FailedCreateHeadPod"
+    FAILED_CREATE_WORKER_POD = "FailedCreateWorkerPod"
+    FAILED_DELETE_HEAD_POD = "FailedDeleteHeadPod"
+    FAILED_DELETE_WORKER_POD = "FailedDeleteWorkerPod"
 
     # Events about RayJobs.
     INVALID_RAY_JOB_METADATA = "InvalidRayJobMetadata"

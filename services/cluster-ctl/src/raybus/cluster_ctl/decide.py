@@ -1,0 +1,67 @@
+"""The decision about one RayCluster: pure, complete, the same for every replica with the same view (design §4)."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from raybus.api.decision import Decision, Delete, Note, Why
+from raybus.api.reasons import Reason
+from raybus.api.times import Instant
+from raybus.api.v1 import ClusterState
+from raybus.cluster_ctl import refusals
+from raybus.cluster_ctl.groups import decide_group
+from raybus.cluster_ctl.head import decide_head, head_must_stay_away
+from raybus.cluster_ctl.head_service import decide_head_service
+from raybus.cluster_ctl.outcome import Outcome, join
+from raybus.cluster_ctl.phases import REFUSED, RUNNING, phase_of
+from raybus.cluster_ctl.settings import ClusterKnobs
+from raybus.cluster_ctl.status import next_status, settle
+from raybus.cluster_ctl.view import ClusterView
+from raybus.cluster_ctl.waiting import explain_waiting
+
+
+def decide(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
+    """What is to happen for this RayCluster now."""
+    phase, why = phase_of(view)
+    if phase == RUNNING:
+        return _run(view, now, knobs)
+    if phase == REFUSED:
+        return _refuse(view, why, now)
+    return Decision(because=(why,))
+
+
+def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
+    wanted = join((decide_head_service(view, knobs), _pods(view, knobs)))
+    status = next_status(view, refusals.trouble(view, wanted.intents), now, knobs)
+    ready_now = status.body.get("state") == ClusterState.READY != view.cluster.status.state
+    because = (*wanted.because, *refusals.explain(view, wanted.intents), *explain_waiting(view))
+    ready = Why(reason=Reason.CLUSTER_READY, text="The head and all wanted workers run and are ready.", about=view.ref)
+    return Decision(
+        status=status.body,
+        intents=wanted.intents,
+        because=because or (ready,),
+        progress=status.progress,
+        urgent=ready_now or any(isinstance(intent, Delete) for intent in wanted.intents),
+    )
+
+
+def _pods(view: ClusterView, knobs: ClusterKnobs) -> Outcome:
+    if head_must_stay_away(view):
+        text = "The head of this provisioned cluster is gone, and its annotation asks not to make another."
+        return Outcome(because=(Why(reason=Reason.HEAD_POD_NOT_FOUND, text=text, about=view.ref),))
+    groups = (decide_group(view, group, knobs) for group in view.cluster.spec.worker_group_specs)
+    return join((decide_head(view, knobs), *groups))
+
+
+def _refuse(view: ClusterView, why: Why, now: Instant) -> Decision:
+    """Say it once, in the status and in an Event; what exists stays as it is (ADR 0050).
+
+    The Event goes with the status write: while the stored status says the same of the same generation, it was sent.
+    """
+    stored, generation = view.cluster.status, view.cluster.metadata.generation
+    told = (stored.observed_generation, stored.reason) == (generation, why.text)
+    status = settle(stored, replace(stored, reason=why.text, observed_generation=generation), now)
+    what = "metadata" if why.reason == Reason.INVALID_RAY_CLUSTER_METADATA else "spec"
+    text = f"The RayCluster {what} is invalid {view.ref.namespace}/{view.ref.name}: {why.text}"
+    note = Note(type="Warning", reason=why.reason, action="Validate", text=text)
+    return Decision(status=status.body, notes=() if told else (note,), because=(why,))

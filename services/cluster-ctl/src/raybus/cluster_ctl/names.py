@@ -1,0 +1,48 @@
+"""Names of a RayCluster's children and the rules that shorten them (contract objects §0.3; design §3, "Names")."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from raybus.api.names import suffix
+
+PREFIX_LENGTH, LABEL_LENGTH = 50, 63
+
+
+def pod_prefix(name: str, node_type: str) -> str:
+    """`<first 50 characters of name>-<node type>-`, lower case; what `generateName` holds."""
+    return f"{name[:PREFIX_LENGTH]}-{node_type}-".lower()
+
+
+def head_prefix(cluster: str) -> str:
+    """What names of head pods begin with."""
+    return pod_prefix(cluster, "head")
+
+
+def worker_prefix(cluster: str, group: str) -> str:
+    """What names of a group's pods begin with."""
+    return pod_prefix(f"{cluster}-{group}", "worker")
+
+
+def pod_names(prefix: str, uid: str, group: str, taken: Container[str]) -> Iterator[str]:
+    """Free names in the order of their slots: a hash of cluster UID, group and slot number (design §3).
+
+    `taken`: names that live, rest after their pod is gone, or are listed for deletion.
+    """
+    slot = 0
+    while True:
+        name = prefix + suffix(uid, group, str(slot))
+        if name not in taken:
+            yield name
+        slot += 1
+
+
+def label_value(text: str) -> str:
+    """The last 63 characters; a leading punctuation mark becomes `r`."""
+    text = text[-LABEL_LENGTH:]
+    return text if text[:1].isalnum() else "r" + text[1:]
+
+
+def head_service(cluster: str) -> str:
+    """The generated head Service."""
+    return f"{cluster}-head-svc"

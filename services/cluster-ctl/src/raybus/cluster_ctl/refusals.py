@@ -1,0 +1,70 @@
+"""What the API server refused of the present intents: the condition's marker, and the words for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from raybus.api.decision import CreatePods, Delete, Intent, Ref, Why
+from raybus.api.messages import Refusal, fingerprint
+from raybus.api.reasons import Reason
+from raybus.cluster_ctl import labels
+from raybus.cluster_ctl.status import Trouble
+from raybus.cluster_ctl.view import ClusterView
+
+_FORBIDDEN = 403
+_NEXT_STEPS = {
+    Reason.QUOTA_REFUSED: "Raise the ResourceQuota or make the cluster smaller; it is tried again by itself.",
+    Reason.FORBIDDEN: "Grant the applier this right, or see which admission policy refuses; it is tried again.",
+    Reason.NAME_TAKEN: "Delete or rename the other object of that name; it is tried again by itself.",
+    Reason.REFUSED_BY_API_SERVER: "Correct the pod template in the RayCluster's spec.",
+}
+
+
+def present(refusals: Sequence[Refusal], intents: Iterable[Intent]) -> list[tuple[Refusal, Intent]]:
+    """Refusals of what is still wanted in the very same form."""
+    if not refusals:
+        return []
+    wanted = {fingerprint(intent): intent for intent in intents}
+    return [(refusal, wanted[refusal.intent]) for refusal in refusals if refusal.intent in wanted]
+
+
+def trouble(view: ClusterView, intents: Sequence[Intent]) -> Trouble:
+    """How the present intents fare; deletes mean that a pod has to be replaced or removed first."""
+    refused = present(view.refusals, intents)
+    marked = [(refusal, marker) for refusal, intent in refused if (marker := _marker(view, intent)) is not None]
+    return Trouble(marked[0] if marked else None, bool(refused) or any(isinstance(i, Delete) for i in intents))
+
+
+def _marker(view: ClusterView, intent: Intent) -> Reason | None:
+    """The reason that condition ReplicaFailure gives (contract reconcile §15); None for children that are no pods."""
+    if isinstance(intent, CreatePods):
+        head = intent.template["metadata"]["labels"][labels.NODE_TYPE] == labels.HEAD
+        return Reason.FAILED_CREATE_HEAD_POD if head else Reason.FAILED_CREATE_WORKER_POD
+    if isinstance(intent, Delete) and intent.ref.kind == "Pod":
+        head = any(pod.name == intent.ref.name for pod in view.heads)
+        return Reason.FAILED_DELETE_HEAD_POD if head else Reason.FAILED_DELETE_WORKER_POD
+    return None
+
+
+def explain(view: ClusterView, intents: Sequence[Intent]) -> tuple[Why, ...]:
+    """One sentence per refusal: the object, what the API server said, what to do."""
+    return tuple(_why(refusal) for refusal, _ in present(view.refusals, intents))
+
+
+def _why(refusal: Refusal) -> Why:
+    reason = classify(refusal)
+    text = f"The API server refuses to {refusal.verb} {_name(refusal.ref)}: {refusal.message}"
+    return Why(reason=reason, text=text, about=refusal.ref, next_step=_NEXT_STEPS[reason])
+
+
+def _name(ref: Ref) -> str:
+    return f"{ref.kind} {ref.name}" if ref.name else ref.kind
+
+
+def classify(refusal: Refusal) -> Reason:
+    """Quota, missing right, name taken, or anything else the API server does not accept."""
+    if refusal.reason == "name-taken":
+        return Reason.NAME_TAKEN
+    if "exceeded quota" in refusal.message:
+        return Reason.QUOTA_REFUSED
+    return Reason.FORBIDDEN if refusal.code == _FORBIDDEN else Reason.REFUSED_BY_API_SERVER

@@ -1,0 +1,36 @@
+"""What the operator's settings say to a decision about a RayCluster (contract platform §2-§4, objects §8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+VERSION = "raybus-v0.1.0"
+"""Stamped on head pods and told to Ray's usage statistics, in the place of KubeRay's version."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterKnobs:
+    """Everything that changes what is built for all RayClusters; the defaults are KubeRay's.
+
+    `cluster_domain`: DNS domain of Services. `login_shell`: Ray starts in a login shell. `deterministic_head_name`: the
+    head pod is `<cluster>-head`. `init_container`: workers wait for the GCS first. `probes`: liveness and readiness
+    probes are added. `head_cluster_ip`: the head Service gets an address instead of being headless.
+    `status_conditions`: feature gate RayClusterStatusConditions. `multi_host_indexing`: feature gate
+    RayMultiHostIndexing. `default_*`: added to pods and Ray containers where they are missing. `*_sidecars`: appended.
+    """
+
+    cluster_domain: str = "cluster.local"
+    login_shell: bool = False
+    deterministic_head_name: bool = False
+    init_container: bool = True
+    probes: bool = True
+    head_cluster_ip: bool = False
+    status_conditions: bool = True
+    multi_host_indexing: bool = True
+    default_container_envs: tuple[dict[str, Any], ...] = ()
+    default_pod_labels: tuple[tuple[str, str], ...] = ()
+    default_pod_annotations: tuple[tuple[str, str], ...] = ()
+    head_sidecars: tuple[dict[str, Any], ...] = ()
+    worker_sidecars: tuple[dict[str, Any], ...] = ()
+    version: str = VERSION

@@ -1,0 +1,49 @@
+"""What a RayCluster may ask for and Raybus does not do yet: refused by name, never silently ignored.
+
+Each row goes away with the code that replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from raybus.api.v1 import RayCluster, WorkerGroupSpec
+from raybus.cluster_ctl import labels
+
+_CLUSTER: tuple[tuple[str, Callable[[RayCluster], object]], ...] = (
+    ("spec.enableInTreeAutoscaling", lambda c: c.spec.enable_in_tree_autoscaling),
+    ("spec.autoscalerOptions", lambda c: c.spec.autoscaler_options is not None),
+    ("spec.suspend", lambda c: c.spec.suspend),
+    (
+        "spec.upgradeStrategy.type: Recreate",
+        lambda c: c.spec.upgrade_strategy is not None and c.spec.upgrade_strategy.type == "Recreate",
+    ),
+    ("spec.authOptions", lambda c: c.spec.auth_options is not None and c.spec.auth_options.mode != "disabled"),
+    ("spec.gcsFaultToleranceOptions", lambda c: c.spec.gcs_fault_tolerance_options is not None),
+    ("spec.headGroupSpec.headService", lambda c: c.spec.head_group_spec.head_service is not None),
+    ("spec.headGroupSpec.enableIngress", lambda c: c.spec.head_group_spec.enable_ingress),
+    (
+        f"metadata.annotations[{labels.FT_ENABLED}]",
+        lambda c: labels.is_true(c.metadata.annotations.get(labels.FT_ENABLED, "")),
+    ),
+    (
+        f"metadata.annotations[{labels.ENABLE_SERVE_SERVICE}]",
+        lambda c: c.metadata.annotations.get(labels.ENABLE_SERVE_SERVICE) == "true",
+    ),
+)
+
+_GROUP: tuple[tuple[str, Callable[[WorkerGroupSpec], object]], ...] = (
+    ("numOfHosts > 1", lambda g: g.num_of_hosts > 1),
+    ("suspend", lambda g: g.suspend),
+)
+
+
+def unsupported_fields(cluster: RayCluster) -> Iterator[str]:
+    """Paths of all fields that are set and not supported yet."""
+    for path, asks in _CLUSTER:
+        if asks(cluster):
+            yield path
+    for number, group in enumerate(cluster.spec.worker_group_specs):
+        for path, asks_group in _GROUP:
+            if asks_group(group):
+                yield f"spec.workerGroupSpecs[{number}].{path}"

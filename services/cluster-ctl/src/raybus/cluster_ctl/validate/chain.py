@@ -1,0 +1,85 @@
+"""The chains: the first check that objects gives the message, as KubeRay does (contract objects §7.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from raybus.api.v1 import RayCluster
+from raybus.cluster_ctl.build.ownership import creator
+from raybus.cluster_ctl.labels import MAX_CLUSTER_NAME
+from raybus.cluster_ctl.validate import groups, options
+
+Check = Callable[[RayCluster], str | None]
+
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_UPGRADES = (None, "", "None", "Recreate")
+
+
+def _name_length(cluster: RayCluster) -> str | None:
+    if len(cluster.metadata.name) > MAX_CLUSTER_NAME:
+        return f"RayCluster name should be no more than {MAX_CLUSTER_NAME} characters"
+    return None
+
+
+def _name_form(cluster: RayCluster) -> str | None:
+    if _DNS_1035.fullmatch(cluster.metadata.name):
+        return None
+    return "RayCluster name should be lower case letters, digits and '-', start with a letter and not end with '-'"
+
+
+def _upgrade_type(cluster: RayCluster) -> str | None:
+    strategy = cluster.spec.upgrade_strategy
+    if strategy is not None and strategy.type not in _UPGRADES:
+        return f"upgradeStrategy.type {strategy.type} is invalid, valid options are Recreate or None"
+    return None
+
+
+def _upgrade_origin(cluster: RayCluster) -> str | None:
+    strategy, kind = cluster.spec.upgrade_strategy, creator(cluster)
+    if strategy is not None and strategy.type and kind != "RayCluster":
+        return f"upgradeStrategy cannot be set when the RayCluster is created by a {kind}"
+    return None
+
+
+METADATA: tuple[Check, ...] = (_name_length, _name_form)
+
+SPEC: tuple[Check, ...] = (
+    groups.head_has_containers,
+    groups.head_resources_once,
+    groups.head_labels,
+    groups.worker_groups,
+    options.ft_annotation_or_options,
+    options.redis_address_needs_ft,
+    options.redis_credentials_once,
+    options.rocksdb_gate,
+    options.storage_needs_rocksdb,
+    options.redis_username_by_options,
+    options.autoscaler_env_needs_autoscaling,
+    options.autoscaler_without_suspended_groups,
+    options.autoscaler_version_once,
+    options.autoscaler_v2_restart_policy,
+    options.autoscaler_idle_timeout,
+    options.autoscaler_reserved_env,
+    options.history_server_gate,
+    options.auth_versions,
+    options.network_policy_gate,
+    options.tls_gate,
+    groups.distinct_names,
+    _upgrade_type,
+    _upgrade_origin,
+)
+
+
+def invalid_metadata(cluster: RayCluster) -> str | None:
+    """What is wrong with the name, None if nothing."""
+    return _first(METADATA, cluster)
+
+
+def invalid_spec(cluster: RayCluster) -> str | None:
+    """What is wrong with the spec, None if nothing."""
+    return _first(SPEC, cluster)
+
+
+def _first(checks: Iterable[Check], cluster: RayCluster) -> str | None:
+    return next((problem for check in checks if (problem := check(cluster)) is not None), None)
