@@ -55,7 +55,7 @@ e2e: setup ## RayJobs on a real node with real Ray
 
 .PHONY: crds
 crds: setup ## charts/raybus-crds from the types
-	@$(RUN)python tools/crdgen/write.py
+	@$(RUN)python tools/crdgen/write_crds.py
 
 .PHONY: diagrams
 diagrams: setup ## docs/states from the phase tables

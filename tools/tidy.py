@@ -28,7 +28,7 @@ def problems(path: Path, name: str) -> Iterator[str]:
                 yield f"{name}:{node.lineno}: {node.name} has {length} lines, fewer than {MAX_FUNCTION} are allowed"
             given = [a for a in (*node.args.posonlyargs, *node.args.args) if a.arg not in ("self", "cls")]
             if len(given) > MAX_PARAMETERS:
-                yield f"{name}:{node.lineno}: {node.name} has {len(given)} positional parameters, at most {MAX_PARAMETERS}"
+                yield f"{name}:{node.lineno}: {node.name} has {len(given)} parameters, at most {MAX_PARAMETERS}"
 
 
 def main() -> int:

@@ -10,9 +10,9 @@ from raybus.runtime.settings import explain
 
 CLASSES: Mapping[str, str] = {
     "watcher": "raybus.watcher.settings:WatcherSettings",
-    "cluster-ctl": "raybus.cluster_ctl.settings:ClusterSettings",
-    "job-ctl": "raybus.job_ctl.settings:JobSettings",
-    "serve-ctl": "raybus.serve_ctl.settings:ServeSettings",
+    "cluster-ctl": "raybus.cluster_ctl.service_settings:ClusterSettings",
+    "job-ctl": "raybus.job_ctl.service_settings:JobSettings",
+    "serve-ctl": "raybus.serve_ctl.service_settings:ServeSettings",
     "applier": "raybus.applier.settings:ApplierSettings",
     "prober": "raybus.prober.settings:ProberSettings",
 }
