@@ -10,10 +10,10 @@ import copy
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import compare  # type: ignore[import-not-found]  # the recordings' own tool; conftest.py puts its folder on the path
 import msgspec
 from pure_world import OPERATOR, RAY_KINDS, Json, Key, World, merge_patch, owners
 
@@ -22,6 +22,9 @@ from raybus.api import kinds, messages, subjects
 from raybus.api.times import Instant, format_time
 from raybus.api.view import Entry, View
 from raybus.runtime.controller import Controller
+
+compare: Any = import_module("compare")
+"""The recordings' own tool, untyped; conftest.py puts its folder on the path."""
 
 HERE = Path(__file__).parent
 FAKE_IP = "10.99.0.1"
@@ -241,9 +244,8 @@ class Run:
             yield from self.told(world.patch(kind, ns, name, list(intent.operations))[0], intent, name)
         elif found is None:
             yield from self.told(world.create(kind, ns, intent.body, OPERATOR)[0], intent, name)
-        elif isinstance(intent, d.Apply):
-            if merge_patch(found, intent.body) != found:
-                yield from self.told(world.patch(kind, ns, name, intent.body)[0], intent, name)
+        elif isinstance(intent, d.Apply) and merge_patch(found, intent.body) != found:
+            yield from self.told(world.patch(kind, ns, name, intent.body)[0], intent, name)
 
     def told(self, code: int, intent: d.Intent, names: str) -> Iterator[d.Note]:
         """The note of an intent by its outcome; an object that is there already is no news."""

@@ -115,6 +115,7 @@ class World:
         """An events.k8s.io Event about `root`; `note` has type, reason, action and note."""
         name = f"event-{self.version}"
         event = {
+            "kind": "Event",
             "metadata": {"name": name, "namespace": root["metadata"]["namespace"]},
             "regarding": {"kind": root["kind"], "name": root["metadata"]["name"]},
             "reportingController": controller,
@@ -195,6 +196,10 @@ def _default_job(job: Json) -> None:
 def _default_pod(pod: Json) -> None:
     pod["spec"].setdefault("restartPolicy", "Always")
     pod.setdefault("status", {"phase": "Pending"})
+    for container in [*pod["spec"].get("containers", ()), *pod["spec"].get("initContainers", ())]:
+        resources = container.get("resources") or {}
+        if limits := resources.get("limits"):
+            resources["requests"] = {**limits, **(resources.get("requests") or {})}
 
 
 def _default_service(service: Json) -> None:

@@ -52,7 +52,7 @@ def settle(stored: RayClusterStatus, wanted: RayClusterStatus, now: Instant) -> 
     """`wanted` with the time of its last change: now, or the stored one when nothing else differs."""
     same = replace(wanted, last_update_time=stored.last_update_time) == stored and stored.last_update_time is not None
     final = replace(wanted, last_update_time=stored.last_update_time if same else format_time(now))
-    body: Json = msgspec.to_builtins(final)
+    body: Json = msgspec.json.decode(msgspec.json.encode(final))  # lists and plain strings, as the API server has them
     return NextStatus(body, not same and _only_progress(stored, wanted))
 
 
