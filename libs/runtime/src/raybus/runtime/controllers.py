@@ -9,54 +9,71 @@ import structlog
 from raybus.api.times import Instant
 from raybus.bus.partitions import Lost, Partitions, Taken
 from raybus.bus.port import Bus
+from raybus.bus.streams import check_server, wait_for_streams
+from raybus.runtime.common import CommonSettings
 from raybus.runtime.controller import Controller
 from raybus.runtime.health import Health
+from raybus.runtime.lifecycle import unless_stopped, until_stopped
 from raybus.runtime.partition import Partition
+from raybus.runtime.service import Service
 from raybus.telemetry import metrics
 
 log = structlog.get_logger()
 
 
-async def run_controllers(
-    controllers: Sequence[Controller[Any, Any]],
-    partitions: Partitions,
-    bus: Bus,
-    now: Callable[[], Instant],
-    health: Health,
-) -> None:
-    """Decide for every partition that this replica owns, until cancelled.
-
-    One lease on partition p covers p of each of `controllers` (job-ctl has `job` and `cron`). A loop that dies of a
-    bug is logged and begun anew: the other partitions go on.
-    """
-    running: dict[int, list[tuple[Partition, asyncio.Task[None]]]] = {}
-    health.checks["partitions"] = lambda: "" if partitions.fresh() else "no heart-beat of ours was answered lately"
-    health.checks["views"] = lambda: _first_problem(running)
-    service = controllers[0].name
-    try:
-        async for change in partitions.changes():
-            match change:
-                case Taken(number, epoch):
-                    loops = [Partition(controller, number, epoch, bus, now) for controller in controllers]
-                    running[number] = [(loop, asyncio.create_task(_forever(loop))) for loop in loops]
-                case Lost(number, why):
-                    log.info("partition lost", partition=number, why=why)
-                    await _stop(running.pop(number, []))
-            metrics.OWNED.labels(service).set(len(running))
-    finally:
-        for loops_and_tasks in running.values():
-            await _stop(loops_and_tasks)
+async def controller_service(service: Service[CommonSettings], *controllers: Controller[Any, Any]) -> None:
+    """The main coroutine of a controller's process. Raises BusError when the bus is not fit."""
+    await check_server(service.bus)
+    service.health.checks["streams"] = lambda: "waiting for the watcher to make the streams"
+    await unless_stopped(service.stop, wait_for_streams(service.bus))
+    del service.health.checks["streams"]
+    partitions = Partitions(service.bus, service.name, service.replica)
+    loops = Loops(controllers, service.bus, service.now)
+    loops.report_to(service.health, partitions)
+    await until_stopped(service.stop, (partitions.run(), loops.run(partitions)), partitions.leave)
 
 
-def _first_problem(running: dict[int, list[tuple[Partition, asyncio.Task[None]]]]) -> str:
-    for number, loops in sorted(running.items()):
-        for loop, _ in loops:
-            if loop.problem:
-                return f"partition {number}: {loop.problem}"
-    return ""
+class Loops:
+    """The loops of the partitions that this replica owns. One lease on partition p covers p of each controller
+    (job-ctl has `job` and `cron`)."""
+
+    def __init__(self, controllers: Sequence[Controller[Any, Any]], bus: Bus, now: Callable[[], Instant]) -> None:
+        self._controllers, self._bus, self._now = controllers, bus, now
+        self._running: dict[int, list[tuple[Partition, asyncio.Task[None]]]] = {}
+
+    def report_to(self, health: Health, partitions: Partitions) -> None:
+        """Ready means: heart-beats are answered, and every owned partition is loaded and marked."""
+        health.checks["partitions"] = lambda: "" if partitions.fresh() else "no heart-beat of ours was answered lately"
+        health.checks["views"] = self.problem
+
+    def problem(self) -> str:
+        """Why the first loop that does not decide yet does not."""
+        for number, loops in sorted(self._running.items()):
+            for loop, _ in loops:
+                if loop.problem:
+                    return f"partition {number}: {loop.problem}"
+        return ""
+
+    async def run(self, partitions: Partitions) -> None:
+        """Begin and end loops as partitions come and go, until cancelled."""
+        owned = metrics.OWNED.labels(f"{self._controllers[0].name}-ctl")
+        try:
+            async for change in partitions.changes():
+                match change:
+                    case Taken(number, epoch):
+                        loops = [Partition(c, number, epoch, self._bus, self._now) for c in self._controllers]
+                        self._running[number] = [(loop, asyncio.create_task(_forever(loop))) for loop in loops]
+                    case Lost(number, why):
+                        log.info("partition lost", partition=number, why=why)
+                        await _stop(self._running.pop(number, []))
+                owned.set(len(self._running))
+        finally:
+            for loops_and_tasks in self._running.values():
+                await _stop(loops_and_tasks)
 
 
 async def _forever(loop: Partition) -> None:
+    """A loop that dies of a bug is logged and begun anew: the other partitions go on."""
     while True:
         try:
             await loop.run()
