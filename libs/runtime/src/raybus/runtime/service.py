@@ -6,9 +6,10 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 import uvloop
@@ -18,6 +19,7 @@ from raybus.bus import BusSettings, NatsBus, connect
 from raybus.bus.port import BusError
 from raybus.runtime.common import CommonSettings
 from raybus.runtime.health import Health
+from raybus.runtime.lifecycle import Stopped, unless_stopped
 from raybus.runtime.settings import SettingsError, environment, load
 from raybus.telemetry.logs import configure_logs
 from raybus.telemetry.traces import configure_traces, flush_traces
@@ -50,7 +52,7 @@ class Service(Generic[S]):
         return Instant(time.time())
 
 
-Main = Callable[[Service[S]], Awaitable[None]]
+Main = Callable[[Service[S]], Coroutine[Any, Any, None]]
 
 
 def serve(name: str, kind: type[S], main: Main[S], arguments: Sequence[str] | None = None) -> int:
@@ -63,6 +65,8 @@ def serve(name: str, kind: type[S], main: Main[S], arguments: Sequence[str] | No
     configure_traces(name)
     try:
         uvloop.run(_run(name, settings, main))
+    except Stopped:
+        log.info("stopped before it began")
     except (Fatal, SettingsError, BusError) as error:
         return _refuse(name, str(error))
     except OSError as error:
@@ -86,26 +90,19 @@ async def _run(name: str, settings: S, main: Main[S]) -> None:
     health = Health()
     health.checks["bus"] = lambda: "not connected yet"
     servers = [await health.serve(a) for a in (settings.metrics_addr, settings.health_probe_bind_address)]
-    bus = await _or_stop(
-        connect(
-            BusSettings(
-                url=settings.nats_url,
-                user=settings.nats_user or name,
-                password=settings.nats_password,
-                name=f"{name} {replica}",
-                ca_file=settings.nats_ca_file,
-            )
-        ),
-        stop,
+    bus_settings = BusSettings(
+        url=settings.nats_url,
+        user=settings.nats_user or name,
+        password=settings.nats_password,
+        name=f"{name} {replica}",
+        ca_file=settings.nats_ca_file,
     )
-    if bus is None:
-        return
+    bus = await unless_stopped(stop, connect(bus_settings))
     health.checks["bus"] = lambda: "" if bus.connected else "connection to the bus is lost"
     try:
         log.info("started", replica=replica)
-        await _until_stopped(
-            main(Service(name=name, replica=replica, settings=settings, bus=bus, health=health, stop=stop)), stop
-        )
+        service = Service(name=name, replica=replica, settings=settings, bus=bus, health=health, stop=stop)
+        await _with_drain(main(service), stop)
         log.info("stopped")
     finally:
         await bus.close()
@@ -113,18 +110,7 @@ async def _run(name: str, settings: S, main: Main[S]) -> None:
             server.close()
 
 
-async def _or_stop(connecting: Awaitable[NatsBus], stop: asyncio.Event) -> NatsBus | None:
-    """The connected bus, or None when the service was told to stop while it waited for the server."""
-    task, stopping = asyncio.ensure_future(connecting), asyncio.ensure_future(stop.wait())
-    await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if task.done():
-        return task.result()
-    task.cancel()
-    return None
-
-
-async def _until_stopped(work: Awaitable[None], stop: asyncio.Event) -> None:
+async def _with_drain(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
     """Run `work`; once `stop` is set it has DRAIN_SECONDS to return by itself, then it is cancelled."""
     task, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -134,7 +120,5 @@ async def _until_stopped(work: Awaitable[None], stop: asyncio.Event) -> None:
         if late:
             log.warning("not finished in time, stopping anyway", seconds=DRAIN_SECONDS)
             task.cancel()
-    try:
+    with suppress(asyncio.CancelledError):
         await task
-    except asyncio.CancelledError:
-        log.info("cancelled")
