@@ -16,7 +16,7 @@ _KEEP_ALIVE = (
 
 
 def connect(address: Address, timeout: float) -> socket.socket:
-    """A connected (for https: verified) socket; each operation on it takes at most `timeout` seconds. Raises OSError."""
+    """A connected (for https: verified) socket; each operation takes at most `timeout` seconds. Raises OSError."""
     plain = socket.create_connection((address.host, address.port), timeout)
     try:
         for level, option, value in _KEEP_ALIVE:

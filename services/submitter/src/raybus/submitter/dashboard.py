@@ -47,7 +47,8 @@ class _Answer:
 
     def text(self) -> str:
         """The last line that says something, shortened: Ray answers errors with tracebacks."""
-        lines = [line.strip() for line in self.body.decode(errors="replace").splitlines() if line.strip()]
+        lines = [line.strip() for line in self.body.decode(errors="replace").splitlines()]
+        lines = [line for line in lines if any(map(str.isalpha, line))]
         return lines[-1][:500] if lines else "no text"
 
 
@@ -135,7 +136,7 @@ def _json_object(answer: _Answer) -> dict[str, Any]:
 def _call(
     address: Address, method: str, path: str, headers: Mapping[str, str], *, timeout: float, body: bytes | None = None
 ) -> _Answer:
-    """One request on a connection of its own, within `timeout` seconds in all. Raises Unreachable."""
+    """One request on a connection of its own, within `timeout` seconds in all. Raises Unreachable, Refused."""
     try:
         with bounded(timeout), connect(address, timeout) as sock:
             connection = http.client.HTTPConnection(address.host, address.port)
@@ -146,5 +147,5 @@ def _call(
     except (OSError, http.client.HTTPException) as error:
         raise Unreachable(reason(error)) from error
     if len(content) > _MAX_BODY:
-        raise Unreachable(f"its answer is longer than {_MAX_BODY >> 20} MiB")
+        raise Refused(f"its answer is longer than {_MAX_BODY >> 20} MiB")
     return _Answer(answer.status, content)

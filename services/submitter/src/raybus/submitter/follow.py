@@ -18,7 +18,7 @@ _SETTLED = 0.5
 @dataclass(frozen=True)
 class _End:
     """How a log connection ended. trouble: why it was lost, "" if Ray closed it in the normal way; printed: whether it
-    brought anything new; abrupt: whether it ended right after its last byte."""
+    brought anything new; abrupt: whether it ended right after its last byte, or without one."""
 
     trouble: str
     printed: bool
@@ -42,13 +42,15 @@ class _Follower:
         self._reached_at = time.monotonic()
 
     def run(self) -> Job:
-        tries, doubtful = 0, False
+        tries, doubtful, lost_after_end = 0, False, 0
         while True:
             end = self._tail()
             job, trouble = self._look(end.trouble)
-            if job is not None and job.ended and not trouble:
-                self._complete(verify=doubtful or end.abrupt)
-                return job
+            if job is not None and job.ended:
+                lost_after_end += bool(trouble)
+                if not trouble or lost_after_end > 1:
+                    self._complete(verify=bool(trouble) or doubtful or end.abrupt)
+                    return job
             doubtful = doubtful or not trouble
             if trouble:
                 say.warn(f"lost the job's log at {self._options.address}: {trouble}; trying again")
@@ -60,15 +62,18 @@ class _Follower:
         try:
             return self._known_job(), trouble
         except Unreachable as error:
-            if time.monotonic() - self._reached_at > self._timing.give_up:
-                raise Unreachable(f"lost the Ray cluster at {self._options.address}: {error}") from error
+            self._check_patience(error)
             return None, str(error)
+
+    def _check_patience(self, error: Unreachable) -> None:
+        if time.monotonic() - self._reached_at > self._timing.give_up:
+            raise Unreachable(f"lost the Ray cluster at {self._options.address}: {error}") from error
 
     def _tail(self) -> _End:
         """One log connection, to its end. Raises Refused."""
         self._transcript.restart()
         trouble, printed, overdue = "", False, False
-        last = time.monotonic()
+        last = None
         try:
             for piece in tail(self._options, self._timing):
                 if piece:
@@ -83,7 +88,7 @@ class _Follower:
                     overdue = self._known_job().ended
         except Unreachable as error:
             trouble = str(error)
-        return _End(trouble, printed, abrupt=time.monotonic() - last < _SETTLED)
+        return _End(trouble, printed, abrupt=last is None or time.monotonic() - last < _SETTLED)
 
     def _known_job(self) -> Job:
         job = get_job(self._options, self._timing.call)
@@ -94,21 +99,29 @@ class _Follower:
         return job
 
     def _complete(self, *, verify: bool) -> None:
-        """The log has ended for good. If it may have ended early, print what the whole log has beyond that."""
-        if verify:
-            self._verify()
-        _print(self._transcript.finish())
+        """The job has ended, and so has the tail. If the tail may have ended early, or cannot be held long enough to
+        end (each takes Ray some seconds), print what the log as a whole has beyond it."""
+        try:
+            if verify:
+                log = self._whole_log()
+                self._transcript.restart()
+                _print(self._transcript.feed(log.encode(errors="surrogatepass")))
+            _print(self._transcript.finish())
+        except Refused as error:
+            say.warn(f"the end of the job's log may be missing, Ray cannot deliver it: {error}")
         if not self._transcript.at_line_start:
             say.write(b"\n")
 
-    def _verify(self) -> None:
-        try:
-            log = get_log(self._options, self._timing.call)
-        except (Unreachable, Refused) as error:
-            say.warn(f"the end of the job's log may be missing, Ray cannot deliver it: {error}")
-            return
-        self._transcript.restart()
-        _print(self._transcript.feed(log.encode(errors="surrogatepass")))
+    def _whole_log(self) -> str:
+        """Raises Unreachable as `follow`, Refused if Ray cannot read the log."""
+        tries = 0
+        while True:
+            try:
+                return get_log(self._options, self._timing.log)
+            except Unreachable as error:
+                tries += 1
+                self._check_patience(error)
+            time.sleep(self._timing.wait(tries))
 
 
 def _print(new: New) -> None:

@@ -11,7 +11,7 @@ from types import FrameType
 class Timing:
     """All in seconds.
 
-    call: whole time of one HTTP call or WebSocket handshake.
+    call: whole time of one HTTP call or WebSocket handshake; log: of the call for the whole log.
     first_wait, longest_wait: pauses between tries, doubling from one to the other.
     give_up: how long the dashboard may be out of reach before following fails; KubeRay's own patience with a dashboard
     (contract rayjob §2.11).
@@ -21,6 +21,7 @@ class Timing:
     """
 
     call: float = 10
+    log: float = 60
     first_wait: float = 0.2
     longest_wait: float = 10
     give_up: float = 300
