@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -18,10 +18,12 @@ from raybus.runtime.partition import Partition
 from raybus.runtime.service import Service
 from raybus.telemetry import metrics
 
+S = TypeVar("S", bound=CommonSettings)
+
 log = structlog.get_logger()
 
 
-async def controller_service(service: Service[CommonSettings], *controllers: Controller[Any, Any]) -> None:
+async def controller_service(service: Service[S], *controllers: Controller[Any, Any]) -> None:
     """The main coroutine of a controller's process. Raises BusError when the bus is not fit."""
     await check_server(service.bus)
     service.health.checks["streams"] = lambda: "waiting for the watcher to make the streams"

@@ -31,13 +31,16 @@ def decide(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
 
 
 def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
+    """Children and status. A status that only counts progress is left out while children are being made or removed:
+    their echo brings the next decision, and with it a status that is true for longer (ADR 0055)."""
     wanted = join((decide_head_service(view, knobs), _pods(view, knobs)))
     status = next_status(view, refusals.trouble(view, wanted.intents), now, knobs)
     ready_now = status.body.get("state") == ClusterState.READY != view.cluster.status.state
     because = (*wanted.because, *refusals.explain(view, wanted.intents), *explain_waiting(view))
     ready = Why(reason=Reason.CLUSTER_READY, text="The head and all wanted workers run and are ready.", about=view.ref)
+    waits = status.progress and refusals.under_way(view, wanted.intents)
     return Decision(
-        status=status.body,
+        status=None if waits else status.body,
         intents=wanted.intents,
         because=because or (ready,),
         progress=status.progress,

@@ -28,6 +28,11 @@ def present(refusals: Sequence[Refusal], intents: Iterable[Intent]) -> list[tupl
     return [(refusal, wanted[refusal.intent]) for refusal in refusals if refusal.intent in wanted]
 
 
+def under_way(view: ClusterView, intents: Sequence[Intent]) -> bool:
+    """Whether any of the intents is not refused, so that its effect will be seen soon."""
+    return len({refusal.intent for refusal, _ in present(view.refusals, intents)}) < len(intents)
+
+
 def trouble(view: ClusterView, intents: Sequence[Intent]) -> Trouble:
     """How the present intents fare; deletes mean that a pod has to be replaced or removed first."""
     refused = present(view.refusals, intents)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
 
 from raybus.api.decision import Why
 from raybus.api.reasons import Reason
@@ -23,12 +23,23 @@ def explain_waiting(view: ClusterView) -> tuple[Why, ...]:
 
 
 def _sentences(view: ClusterView) -> Iterator[Why]:
-    for pod in (*view.heads, *view.workers):
-        if not pod.deleting and not pod.running_and_ready:
-            yield _pod(view, pod)
+    """Pods that will not start by waiting alone, then those in the ordinary course of starting."""
+    waiting = [pod for pod in (*view.heads, *view.workers) if not pod.deleting and not pod.running_and_ready]
+    plain = []
+    for pod in waiting:
+        if (trouble := _trouble(view, pod)) is not None:
+            yield trouble
+        else:
+            plain.append(pod)
+    for pod in plain:
+        if pod.node_type == labels.HEAD:
+            yield _head_starts(view, pod)
+    workers = sorted((pod for pod in plain if pod.node_type == labels.WORKER), key=lambda pod: pod.group)
+    for group, pods in groupby(workers, key=lambda pod: pod.group):
+        yield _group_starts(view, group, tuple(pods))
 
 
-def _pod(view: ClusterView, pod: Pod) -> Why:
+def _trouble(view: ClusterView, pod: Pod) -> Why | None:
     about, place = view.pod_ref(pod.name), f"{pod.node_type} pod {pod.name}"
     for container in (*pod.init_containers, *pod.containers):
         if (found := _container(container)) is not None:
@@ -39,18 +50,22 @@ def _pod(view: ClusterView, pod: Pod) -> Why:
         text = f"No node has room for the {place}: {pod.scheduled.message.rstrip('.') or 'no reason given'}."
         step = "Add nodes, or lower the requests, selectors or affinities of its template."
         return Why(reason=Reason.UNSCHEDULABLE, text=text, about=about, next_step=step)
-    return _not_ready(pod, Why(reason=Reason.UNKNOWN, text=f"The {place}", about=about))
+    return None
 
 
-def _not_ready(pod: Pod, start: Why) -> Why:
-    """A pod in the ordinary course of starting, or one whose probe fails."""
-    head = pod.node_type == labels.HEAD
-    said = f": {pod.ready.message}" if pod.ready is not None and pod.ready.message else ""
-    text = f"{start.text} is {pod.phase or 'Pending'} and not ready yet{said.rstrip('.')}."
+def _head_starts(view: ClusterView, pod: Pod) -> Why:
+    said = f": {pod.ready.message.rstrip('.')}" if pod.ready is not None and pod.ready.message else ""
+    text = f"The head pod {pod.name} is {pod.phase or 'Pending'} and not ready yet{said}."
     step = f"kubectl logs {pod.name} shows Ray's start." if pod.running else f"kubectl describe pod {pod.name}"
-    return Why(
-        reason=Reason.HEAD_NOT_READY if head else Reason.WORKERS_NOT_READY, text=text, about=start.about, next_step=step
-    )
+    return Why(reason=Reason.HEAD_NOT_READY, text=text, about=view.pod_ref(pod.name), next_step=step)
+
+
+def _group_starts(view: ClusterView, group: str, pods: Sequence[Pod]) -> Why:
+    """One sentence a group; without numbers, which would make it news with each pod (the status has them)."""
+    others = " and others" if len(pods) > 1 else ""
+    text = f"Workers of group {group} are not ready yet: {pods[0].name}{others}."
+    step = f"kubectl describe pod {pods[0].name}"
+    return Why(reason=Reason.WORKERS_NOT_READY, text=text, about=view.pod_ref(pods[0].name), next_step=step)
 
 
 def _container(container: ContainerStatus) -> tuple[Reason, str, str] | None:
