@@ -8,44 +8,53 @@ import signal
 import time
 from pathlib import Path
 
-_CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _DEADLINE_S = 10.0
 
 
-def hierarchies(mounts: str) -> list[tuple[Path, bool]]:
-    """Mount points out of the text of `/proc/self/mounts`, each with whether it is of version 2.
-
-    Of a hybrid machine only the version 1 hierarchies count: the kubelet uses these.
-    """
+def hierarchies(mounts: str, version: str) -> list[Path]:
+    """Mount points of control groups of `version` ("cgroup" or "cgroup2") in the text of `/proc/self/mounts`."""
     fields = [line.split() for line in mounts.splitlines()]
-    first = [(Path(field[1]), False) for field in fields if field[2] == "cgroup"]
-    second = [(Path(field[1]), True) for field in fields if field[2] == "cgroup2"]
-    return first or second
+    return [Path(field[1]) for field in fields if field[2] == version]
 
 
 def make_group(name: str) -> None:
-    """Make group `name` in all hierarchies, with all controllers for its children."""
-    for root, unified in hierarchies(Path("/proc/self/mounts").read_text()):
-        group = root / name
-        group.mkdir(exist_ok=True)
-        if unified:
-            enable = " ".join(f"+{controller}" for controller in (root / "cgroup.controllers").read_text().split())
-            for parent in (root, group):
-                (parent / "cgroup.subtree_control").write_text(enable)
-        elif (group / "cpuset.cpus").exists():
-            for setting in ("cpuset.cpus", "cpuset.mems"):
-                (group / setting).write_text((root / setting).read_text())
+    """Make group `name` in all hierarchies that the kubelet uses, with all controllers for its children.
+
+    On a hybrid machine these are the ones of version 1.
+    """
+    mounts = Path("/proc/self/mounts").read_text()
+    if first := hierarchies(mounts, "cgroup"):
+        for root in first:
+            _make_first(root, root / name)
+    else:
+        for root in hierarchies(mounts, "cgroup2"):
+            _make_second(root, root / name)
 
 
 def remove_group(name: str) -> None:
-    """End all processes in group `name` and remove it with everything below."""
-    for root, _ in hierarchies(Path("/proc/self/mounts").read_text()):
+    """End all processes in group `name` and remove it with everything below, in every hierarchy of either version."""
+    mounts = Path("/proc/self/mounts").read_text()
+    for root in hierarchies(mounts, "cgroup") + hierarchies(mounts, "cgroup2"):
         group = root / name
         deadline = time.monotonic() + _DEADLINE_S
         while group.exists() and time.monotonic() < deadline:
             for folder, _, _ in os.walk(group, topdown=False):
                 _empty(Path(folder))
             time.sleep(0.02)
+
+
+def _make_first(root: Path, group: Path) -> None:
+    group.mkdir(exist_ok=True)
+    if (group / "cpuset.cpus").exists():
+        for setting in ("cpuset.cpus", "cpuset.mems"):
+            (group / setting).write_text((root / setting).read_text())
+
+
+def _make_second(root: Path, group: Path) -> None:
+    group.mkdir(exist_ok=True)
+    enable = " ".join(f"+{controller}" for controller in (root / "cgroup.controllers").read_text().split())
+    for parent in (root, group):
+        (parent / "cgroup.subtree_control").write_text(enable)
 
 
 def _empty(group: Path) -> None:

@@ -71,6 +71,8 @@ def end_containers(site: Site) -> None:
         succeeds(*_ctr(site), "tasks", "rm", "--force", *tasks)
     if containers := run(*_ctr(site), "containers", "ls", "-q").split():
         succeeds(*_ctr(site), "containers", "rm", *containers)
+    for container in containers:
+        _remove_results(f"*-{container}-*")
 
 
 def clean_up(site: Site) -> None:
@@ -82,8 +84,7 @@ def clean_up(site: Site) -> None:
     for mount in mounts_below(Path("/proc/self/mounts").read_text(), folders):
         run("umount", "--lazy", mount)
     remove_network(site)
-    for leftover in _CNI_RESULTS.glob(f"raybus-{site.name}-*"):
-        leftover.unlink()
+    _remove_results(f"raybus-{site.name}-*")
     for link in _LOG_LINKS.glob("*"):
         if link.is_symlink() and link.readlink().is_relative_to(node_config.node_folder(site)):
             link.unlink()
@@ -98,6 +99,12 @@ def mounts_below(mounts: str, folders: Sequence[Path]) -> list[str]:
     points = [line.split()[1] for line in mounts.splitlines()]
     below = [point for point in points if any(Path(point).is_relative_to(folder) for folder in folders)]
     return sorted(below, key=len, reverse=True)
+
+
+def _remove_results(pattern: str) -> None:
+    """Forget what the network plugins noted: its place is fixed, and nobody tells them that our containers ended."""
+    for result in _CNI_RESULTS.glob(pattern):
+        result.unlink()
 
 
 def _shims(address: Path) -> list[int]:

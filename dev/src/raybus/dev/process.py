@@ -9,12 +9,14 @@ import json
 import os
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from raybus.dev.errors import DevError
 
 _GRACE_S = 10.0
+_ENDED = frozenset({"Z", "X"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,13 @@ class Record:
 def start_ticks(stat: str) -> int | None:
     """Start time out of the text of `/proc/<pid>/stat`; None for a zombie, which only waits to be reaped."""
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+    return None if fields[0] in _ENDED else int(fields[19])
+
+
+def group_of(stat: str) -> int | None:
+    """Process group out of the text of `/proc/<pid>/stat`; None for a zombie."""
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in _ENDED else int(fields[2])
 
 
 def is_same(record: Record, boot_id: str, ticks: int | None) -> bool:
@@ -63,7 +71,7 @@ def running(folder: Path, name: str) -> Record | None:
 def start(component: Component, folder: Path) -> bool:
     """Start `component` unless it runs already with this very command line; tells whether it was started.
 
-    Its record goes to `folder/<name>.json`, its output to `folder/<name>.log`.
+    Its record goes to `folder/<name>.json`, its output to `folder/<name>.log`. Raises `DevError` when it cannot start.
     """
     record = running(folder, component.name)
     if record is not None and record.digest == component.digest():
@@ -72,17 +80,20 @@ def start(component: Component, folder: Path) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"{component.name}.log"
     output = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    pid = os.posix_spawn(
-        component.argv[0],
-        component.argv,
-        direct_environment(),
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), output, 0o644),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-    )
+    try:
+        pid = os.posix_spawn(
+            component.argv[0],
+            component.argv,
+            direct_environment(),
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(log), output, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        raise DevError(f"{component.name} could not be started from {component.argv[0]}: {error.strerror}") from error
     ticks = _ticks(pid)
     if ticks is None:
         raise DevError(f"{component.name} ended at once: {last_line(log)} (whole log: {log})")
@@ -109,6 +120,7 @@ def end_group(leader: int) -> None:
             _signal_group(leader, signal.SIGKILL)
             deadline = float("inf")
         time.sleep(0.02)
+    _reap(leader)
 
 
 def direct_environment() -> dict[str, str]:
@@ -130,16 +142,21 @@ def _signal_group(leader: int, number: signal.Signals) -> None:
 
 
 def _group_exists(leader: int) -> bool:
+    """Whether a process of the group still runs; those that only wait to be reaped do not count."""
     _reap(leader)
-    try:
-        os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    return any(group_of(text) == leader for text in _stats())
+
+
+def _stats() -> Iterator[str]:
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            yield path.read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
 
 
 def _reap(pid: int) -> None:
-    """Collect the exit status if the process is our own child; otherwise init does that."""
+    """Collect the exit status if the process is our own child; otherwise init does that, in its own time."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

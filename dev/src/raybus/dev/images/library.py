@@ -80,6 +80,9 @@ def _ensure(recipe: Recipe) -> Image:
             with step(f"making the image {recipe.name}, only this once", recipe.build_s), _work_folder() as rootfs:
                 recipe.fill(rootfs)
                 size = write_archive(rootfs, archive, name=recipe.name, config=recipe.config)
+            for old in folder.glob(f"{title}-*"):
+                if old not in (archive, facts) and old.suffix != ".lock":
+                    old.unlink()
             facts.write_text(json.dumps({"digest": size.digest}))
     return Image(recipe.name, archive, json.loads(facts.read_text())["digest"])
 

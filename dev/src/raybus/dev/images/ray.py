@@ -68,9 +68,9 @@ def _install_ray(rootfs: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with as_file(files("raybus.dev") / "images" / "ray-requirements.txt") as requirements:
         platforms = [f"--platform=manylinux{tag}_{platform.machine()}" for tag in ("2014", "_2_17", "_2_28", "_2_35")]
+        flags = ["--quiet", "--no-compile", "--no-deps", "--python-version=3.11", "--only-binary=:all:", *platforms]
         done = subprocess.run(
-            [pip, "install", "--quiet", "--no-compile", "--no-deps", f"--target={target}", "--python-version=3.11"]
-            + [*platforms, "--only-binary=:all:", "--requirement", str(requirements)],
+            [pip, "install", *flags, f"--target={target}", f"--requirement={requirements}"],
             env=os.environ | {"PIP_ROOT_USER_ACTION": "ignore"},
             capture_output=True,
             text=True,
