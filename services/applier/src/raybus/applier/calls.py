@@ -1,0 +1,99 @@
+"""Requests to the API server on behalf of one root: its turn in the budget, the fence, retries, a span each."""
+
+import asyncio
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from raybus.applier.budget import Budget, Turn, Urgency
+from raybus.kube.port import Rejected, Request, Response, Sender, Transient
+from raybus.telemetry.traces import span
+
+ATTEMPTS = 4
+FIRST_WAIT = 0.1
+"""Seconds before the second attempt; each further wait is three times as long."""
+REQUEST_TIMEOUT = 10.0
+BUSY_PAUSE = 1.0
+"""Seconds without any request after a 429 that names no time."""
+LONGEST_PAUSE = 30.0
+
+_TOO_LARGE = ("request is too large", "larger than max")
+"""What etcd says, through an HTTP 500, of an object that it will never take."""
+
+log = structlog.get_logger()
+
+
+class Fenced(Exception):
+    """This process must not write now: its lease is gone or its last answered heart-beat is too old."""
+
+
+class Lease(Protocol):
+    """What the fence asks of the applier's partitions."""
+
+    def owns(self, partition: int) -> bool:
+        """Whether the lease of this partition is ours."""
+
+    def fresh(self) -> bool:
+        """Whether our last answered heart-beat is recent by the monotonic clock."""
+
+
+class Calls:
+    """All requests of this process."""
+
+    def __init__(self, sender: Sender, budget: Budget, lease: Lease, share: int) -> None:
+        self.sender = sender
+        self.budget = budget
+        self.lease = lease
+        self.share = share
+
+    def lane(self, partition: int, namespace: str, age: int) -> "Lane":
+        """The requests of one root, of which at most `share` stand in the budget, so that a root with hundreds of
+        children leaves room for the others."""
+        return Lane(self, partition, Turn(Urgency.CREATE, namespace, age))
+
+
+class Lane:
+    """The requests of one Decision."""
+
+    def __init__(self, calls: Calls, partition: int, turn: Turn) -> None:
+        self._calls = calls
+        self._partition = partition
+        self._turn = turn
+        self._places = asyncio.Semaphore(calls.share)
+
+    async def send(self, request: Request, urgency: Urgency) -> Response:
+        """Send, trying again what may work the next time.
+
+        Raises Fenced before anything is sent that this process must not send any more; Transient when every attempt
+        failed; Rejected (also for what etcd will never take); Bug.
+        """
+        request = msgspec.structs.replace(request, timeout=REQUEST_TIMEOUT)
+        async with self._places:
+            return await self._insist(request, self._turn._replace(urgency=urgency))
+
+    async def _insist(self, request: Request, turn: Turn) -> Response:
+        wait = FIRST_WAIT
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self._once(request, turn)
+            except Transient as error:
+                if any(words in str(error) for words in _TOO_LARGE):
+                    raise Rejected(413, "RequestEntityTooLarge", str(error)) from error
+                if error.status == 429:
+                    self._calls.budget.pause(min(error.retry_after or BUSY_PAUSE, LONGEST_PAUSE))
+                if attempt == ATTEMPTS:
+                    raise
+                log.info("request will be tried again", error=str(error), attempt=attempt, wait=wait)
+            await asyncio.sleep(wait)
+            wait *= 3
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _once(self, request: Request, turn: Turn) -> Response:
+        async with self._calls.budget.slot(turn):
+            if not self._calls.lease.owns(self._partition):
+                raise Fenced(f"partition {self._partition} belongs to another replica now")
+            if not self._calls.lease.fresh():
+                raise Fenced("no heart-beat of this replica was answered within the last second")
+            with span(f"{request.method} {request.path}", attributes={"http.request.method": request.method}):
+                return await self._calls.sender.send(request)

@@ -1,0 +1,86 @@
+"""A Decision as it arrived: headers and body read, or the reason why they cannot be."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from raybus.api.decision import CreatePods, Note, Ref
+from raybus.api.kinds import BY_KIND, ROOTS
+from raybus.api.messages import H_EPOCH, H_SCHEMA, H_VIEW_SEQ, SCHEMA, Epoch, IntentMessage
+from raybus.api.subjects import parse_root
+from raybus.bus.port import Work
+
+RootKey = tuple[str, str, str]
+"""(controller, namespace, name) of a root."""
+
+_DECODER = msgspec.json.Decoder(IntentMessage)
+
+
+class Invalid(Exception):
+    """A message that cannot be carried out; `str()` says why. `root_uid` is "" where not even that can be read."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One Decision to carry out. `work` is its delivery; `view_seq` the view that it was made on."""
+
+    work: Work
+    controller: str
+    partition: int
+    epoch: Epoch
+    view_seq: int
+    message: IntentMessage
+
+    @property
+    def key(self) -> RootKey:
+        """Which root it is about."""
+        return self.controller, self.message.root.namespace, self.message.root.name
+
+    @property
+    def parent(self) -> Mapping[str, str]:
+        """Headers with the trace that led here."""
+        return self.work.message.headers
+
+
+def read_job(work: Work) -> Job:
+    """Raises Invalid."""
+    message = work.message
+    try:
+        controller, partition, namespace, name = parse_root(message.subject)
+    except ValueError as error:
+        raise Invalid(str(error)) from error
+    schema = message.headers.get(H_SCHEMA, "")
+    if schema != SCHEMA:
+        raise Invalid(f"message version {schema!r}, this applier reads {SCHEMA!r}")
+    try:
+        epoch = Epoch.parse(message.headers.get(H_EPOCH, ""))
+        view_seq = int(message.headers.get(H_VIEW_SEQ, ""))
+    except ValueError as error:
+        raise Invalid(f"headers {H_EPOCH} and {H_VIEW_SEQ} must be numbers: {error}") from error
+    try:
+        body = _DECODER.decode(message.data)
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"the body is no Decision: {error}") from error
+    root = body.root
+    if (root.kind, root.namespace, root.name) != (ROOTS[controller], namespace, name):
+        raise Invalid(f"the body is about {root.ref}, the subject about {ROOTS[controller]} {namespace}/{name}")
+    unknown = {ref.kind for ref in _refs(body)} - set(BY_KIND)
+    if unknown:
+        raise Invalid(f"no such kind: {', '.join(sorted(unknown))}")
+    return Job(work, controller, partition, epoch, view_seq, body)
+
+
+def _refs(body: IntentMessage) -> Iterator[Ref]:
+    for intent in body.intents:
+        if not isinstance(intent, CreatePods):
+            yield intent.ref
+        yield from _related(intent.done)
+        yield from _related(intent.failed)
+    for note in body.notes:
+        yield from _related(note)
+
+
+def _related(note: Note | None) -> Iterator[Ref]:
+    if note is not None and note.related is not None:
+        yield note.related

@@ -1,0 +1,138 @@
+"""Decisions under way: roots in parallel, one root in order, and of those that wait the newest (design §3)."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+from raybus.applier.aftermath import Teller
+from raybus.applier.calls import Fenced
+from raybus.applier.carry import Carrier, Run
+from raybus.applier.job import Job, RootKey
+from raybus.applier.memory import Memory, RootMemory
+from raybus.bus.port import BusError, Work
+
+KEEP_ALIVE = 0.7
+"""Seconds between two in-progress acknowledgements (`ack_wait` is 2 s)."""
+FENCED_WAIT = 0.25
+BUS_WAIT = 1.0
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+"""Seconds until a Decision that failed comes again: they double from delivery to delivery."""
+
+log = structlog.get_logger()
+
+
+class Queue:
+    """At most `limit` Decisions are held at once; the others stay on the bus, where a newer one replaces them."""
+
+    def __init__(self, carrier: Carrier, teller: Teller, limit: int) -> None:
+        self._carrier, self._teller = carrier, teller
+        self._room = asyncio.Semaphore(limit)
+        self._held: dict[int, Work] = {}
+        self._waiting: dict[RootKey, tuple[Job, Memory]] = {}
+        self._running: dict[RootKey, Job | None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def offer(self, job: Job, memory: Memory) -> None:
+        """Take a Decision; returns once there is room for it."""
+        running = self._running.get(job.key)
+        if running is not None and running.work.message == job.work.message:
+            return
+        self._held[id(job.work)] = job.work
+        await self._room.acquire()
+        older = self._waiting.pop(job.key, None)
+        if older is not None:
+            self._spawn(self._settle(older[0].work, None))
+        self._waiting[job.key] = (job, memory)
+        if job.key not in self._running:
+            self._running[job.key] = None
+            self._spawn(self._run_root(job.key))
+
+    async def keep_alive(self) -> None:
+        """Extend the deliveries of everything held, until cancelled."""
+        while True:
+            await asyncio.sleep(KEEP_ALIVE)
+            for work in list(self._held.values()):
+                try:
+                    await work.in_progress()
+                except BusError as error:
+                    log.warning("deliveries cannot be extended", error=str(error))
+                    break
+
+    def release(self, partition: int) -> None:
+        """The partition is another replica's now: hand back at once what waits; what runs is stopped by its fence."""
+        for key, (job, _) in list(self._waiting.items()):
+            if job.partition == partition:
+                del self._waiting[key]
+                self._spawn(self._settle(job.work, 0.0))
+
+    async def drain(self) -> None:
+        """Wait until nothing is under way."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run_root(self, key: RootKey) -> None:
+        try:
+            while key in self._waiting:
+                job, memory = self._waiting.pop(key)
+                self._running[key] = job
+                run, again = await self._carry(job, memory)
+                self._spawn(self._end(job, run, again))
+        finally:
+            del self._running[key]
+
+    async def _carry(self, job: Job, memory: Memory) -> tuple[Run | None, float | None]:
+        """What became of a Decision, and in how many seconds it has to come again (None = never)."""
+        name = str(job.message.root.ref)
+        remembered = memory.of(job.key)
+        try:
+            run = await self._carrier.carry(job, memory)
+        except Fenced as error:
+            log.info("decision left to whom it belongs", root=name, why=str(error))
+            return None, FENCED_WAIT
+        except BusError as error:
+            log.warning(
+                "the view could not be told, the decision will be carried out again", root=name, error=str(error)
+            )
+            return None, BUS_WAIT
+        except Exception:
+            log.exception("bug while carrying out a decision", root=name)
+            return None, _back_off(remembered)
+        if run.pending:
+            again = _back_off(remembered)
+            log.warning("decision will be tried again", root=name, error=run.pending, seconds=again)
+            return run, min(again, run.rests or again)
+        remembered.failures = 0
+        return run, min(run.rests, LONGEST_WAIT) or None
+
+    async def _end(self, job: Job, run: Run | None, again: float | None) -> None:
+        try:
+            if run is not None:
+                await self._teller.tell(run)
+        except Exception:
+            log.exception("bug while telling of a decision", root=str(job.message.root.ref))
+        finally:
+            await self._settle(job.work, again)
+
+    async def _settle(self, work: Work, again: float | None) -> None:
+        try:
+            if again is None:
+                await work.done()
+            else:
+                await work.again(again)
+        except BusError as error:
+            log.warning("delivery not acknowledged, it will come again", subject=work.message.subject, error=str(error))
+        finally:
+            self._held.pop(id(work), None)
+            self._room.release()
+
+    def _spawn(self, doing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(doing)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _back_off(remembered: RootMemory) -> float:
+    remembered.failures += 1
+    return min(FIRST_WAIT * 2.0 ** min(remembered.failures - 1, 10), LONGEST_WAIT)

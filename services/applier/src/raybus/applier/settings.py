@@ -1,0 +1,17 @@
+"""Settings of the applier."""
+
+from dataclasses import dataclass
+
+from raybus.runtime.common import CommonSettings
+from raybus.runtime.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplierSettings(CommonSettings):
+    """Where it writes, and how much at once."""
+
+    kubeconfig: str = setting(
+        "", "Kubeconfig file; empty = KUBECONFIG, else the pod's service account, else ~/.kube/config."
+    )
+    max_in_flight: int = setting(16, "Requests to the API server under way at once (issue 5: more do not pay).")
+    max_held: int = setting(1024, "Decisions held at the same time; further ones wait on the bus.")
