@@ -44,8 +44,8 @@ def decide(view: JobView, now: Instant, knobs: JobKnobs) -> Decision:
         intents=todo,
         asks=ray.asks(view, after.by_http, soon=any(at <= now for at in deadlines(before))),
         wake_at=min((at for at in waits if at > now), default=None),
-        notes=tuple(_notes(after)),
-        because=(*trail, *explain(after)),
+        notes=tuple(_notes(after)) if changed else (),
+        because=(*trail, *explain(after, todo)),
         progress=changed and _only_progress(view.status, after.status),
         urgent=after.phase in _URGENT,
     )
@@ -60,7 +60,8 @@ def _managed_elsewhere(view: JobView, manager: str | None) -> Why:
 
 
 def _notes(s: Situation) -> Iterator[Note]:
-    """A Warning for as long as the spec is refused, also in a RayJob that has ended (ADR 0060)."""
+    """A Warning beside the status that refuses the spec, once per generation; also in a RayJob that has ended (ADR
+    0060)."""
     if s.problem is not None:
         text = f"{s.view.namespace}/{s.view.name}: {s.problem.text}"
         yield Note(type="Warning", reason=s.problem.reason, action="Validate", text=text)

@@ -1,9 +1,9 @@
 """Why a RayJob is where it is, for people: object, cause, next step (`raybus explain`, TIMELINE)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from raybus.api.decision import Why
-from raybus.api.messages import Refusal
+from raybus.api.decision import Intent, Why
+from raybus.api.messages import Refusal, fingerprint
 from raybus.api.reasons import Reason
 from raybus.api.times import format_time
 from raybus.api.v1 import NEW, ClusterConditionType, ConditionStatus
@@ -15,10 +15,11 @@ from raybus.job_ctl.seen import ClusterSeen
 from raybus.job_ctl.situation import Situation, finish, submitter_done
 
 
-def explain(s: Situation) -> tuple[Why, ...]:
-    """What the RayJob waits for now, the API server's refusals first."""
+def explain(s: Situation, todo: Sequence[Intent]) -> tuple[Why, ...]:
+    """What the RayJob waits for now: first what the API server has refused of `todo`, then the rest."""
+    wanted = {fingerprint(intent) for intent in todo} if s.view.refusals else set()
     waits = _BY_PHASE[s.phase](s) if s.phase in _BY_PHASE else iter(())
-    return (*(_refusal(refusal) for refusal in s.view.refusals), *waits)
+    return (*(_refusal(refusal) for refusal in s.view.refusals if refusal.intent in wanted), *waits)
 
 
 # ------------------------------------------------------------------ refusals

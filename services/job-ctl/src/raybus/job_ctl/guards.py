@@ -139,12 +139,12 @@ def _grace_passed(s: Situation) -> Why | None:
 
 
 def grace_passed_failed(s: Situation) -> Why | None:
-    """`_grace_passed`, and Ray said FAILED."""
+    """Ray said FAILED long ago, and the submitter still has not finished."""
     return _grace_passed(s) if s.status.job_status == JobStatus.FAILED else None
 
 
 def grace_passed(s: Situation) -> Why | None:
-    """`_grace_passed`, and Ray said SUCCEEDED or STOPPED."""
+    """Ray said SUCCEEDED or STOPPED long ago, and the submitter still has not finished."""
     return _grace_passed(s) if s.status.job_status != JobStatus.FAILED else None
 
 
