@@ -3,11 +3,14 @@ nats-server for each test that asks for one."""
 
 import fcntl
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from raybus.bus import NatsBus, connect
+from raybus.bus.streams import ensure_streams
 from raybus.dev import cluster
 from raybus.dev.cluster import Cluster, ClusterOptions
 from raybus.dev.gotools import ensure_tools
@@ -55,3 +58,20 @@ def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
     server.start()
     yield server
     server.kill()
+
+
+@pytest_asyncio.fixture
+async def bus_of(nats_server: NatsServer) -> AsyncIterator[Callable[[str], Awaitable[NatsBus]]]:
+    """Connects as one of the services; the watcher makes the streams first."""
+    opened: list[NatsBus] = []
+
+    async def open_bus(user: str) -> NatsBus:
+        bus = await connect(nats_server.settings(user))
+        opened.append(bus)
+        if user == "watcher":
+            await ensure_streams(bus)
+        return bus
+
+    yield open_bus
+    for bus in opened:
+        await bus.close()

@@ -207,12 +207,12 @@ class Partitions:
             self._lose(partition, "its lease is another one")
             self._owned[partition] = epoch
             self._changes.put_nowait(Taken(partition, epoch))
-            log.info("partition taken", service=self._service, partition=partition, epoch=str(epoch))
+            log.debug("partition taken", service=self._service, partition=partition, epoch=str(epoch))
 
     def _lose(self, partition: int, why: str) -> None:
         if self._owned.pop(partition, None) is not None:
             self._changes.put_nowait(Lost(partition, why))
-            log.info("partition given up", service=self._service, partition=partition, why=why)
+            log.debug("partition given up", service=self._service, partition=partition, why=why)
 
     async def _steer(self, tasks: asyncio.TaskGroup) -> None:
         """Take and hand over whenever something has changed or a silence has become long enough."""

@@ -1,5 +1,6 @@
 """A real nats-server as a child process, which can be killed, frozen, stopped, wiped and started again."""
 
+import json
 import os
 import shutil
 import signal
@@ -11,9 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from raybus.bus import BusSettings
+from raybus.bus.connection import Link
 from raybus.bus.server_config import ROLES, Server, server_config
 
 START_SECONDS = 20.0
+ADMINISTRATOR = "administrator"
+"""User and password of the one user without limits, who exists only here."""
 
 
 def free_port() -> int:
@@ -61,7 +65,9 @@ class NatsServer:
         """Start and wait until it accepts connections and JetStream is ready. Raises RuntimeError."""
         config = self.folder / "nats.conf"
         server = Server(self.folder / "store", self.port, max_file_store=self.max_file_store)
-        config.write_text(server_config(server, passwords or {name: name for name in ROLES}))
+        text = json.loads(server_config(server, passwords or {name: name for name in ROLES}))
+        text["authorization"]["users"].append({"user": ADMINISTRATOR, "password": ADMINISTRATOR})
+        config.write_text(json.dumps(text))
         with self.log.open("ab") as log:
             begun = log.tell()
             self._process = subprocess.Popen([binary(), "-c", str(config)], stdout=log, stderr=log)
@@ -91,6 +97,15 @@ class NatsServer:
         """Lose everything that is stored; the server must not be running."""
         assert self._process is None, "stop or kill the server first"
         shutil.rmtree(self.folder / "store", ignore_errors=True)
+
+    async def administrate(self, call: str, body: bytes = b"") -> bytes:
+        """Send `call` as a user without limits, as an administrator's tool would; returns the answer."""
+        link = Link(ADMINISTRATOR)
+        await link.open(self.settings(ADMINISTRATOR), None)
+        try:
+            return bytes((await link.request(call, body, START_SECONDS)).data)
+        finally:
+            await link.close()
 
     def _end(self, number: signal.Signals) -> None:
         if self._process is None:
