@@ -2,6 +2,7 @@
 nats-server for each test that asks for one."""
 
 import fcntl
+import subprocess
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from raybus.dev.paths import cluster_dir
 from raybus.testkit.nats_server import NatsServer
 
 NAME = "test"
+DASHBOARD = "10.99.0.1"
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +51,17 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl("create", "namespace", name)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def dashboard_address() -> Iterator[str]:
+    """An address of this machine that may stand in Endpoints (127.x may not): one more on the loopback device."""
+    shown = subprocess.run(["ip", "addr", "show", "lo"], capture_output=True, text=True, check=True).stdout
+    if DASHBOARD not in shown:
+        subprocess.run(["ip", "addr", "add", f"{DASHBOARD}/32", "dev", "lo"], check=True)
+    yield DASHBOARD
+    if DASHBOARD not in shown:
+        subprocess.run(["ip", "addr", "del", f"{DASHBOARD}/32", "dev", "lo"], check=True)
 
 
 @pytest.fixture
