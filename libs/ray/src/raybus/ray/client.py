@@ -110,6 +110,6 @@ def _reason(error: BaseException) -> str:
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
             # asyncio puts words of its own into strerror; a failed name look-up has no errno of the system.
-            return (os.strerror(cause.errno) if cause.errno > 0 else cause.strerror).lower()
+            return (os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror).lower()
         cause = cause.__cause__ or cause.__context__
     return str(error) or type(error).__name__
