@@ -1,4 +1,7 @@
-"""The golden RayCluster cases on pure decisions alone: every step equals what KubeRay made."""
+"""The golden RayCluster cases on pure decisions alone: every step equals what KubeRay made.
+
+Not here: cases about what is not built yet, and those that only the API server's own checks refuse.
+"""
 
 from pathlib import Path
 
@@ -26,6 +29,43 @@ CASES = (
     "rc-managed-by-other",
     "rc-bad-name-long",
     "rc-bad-min-max",
+    "rc-auth-disabled",
+    "rc-bad-auth-version",
+    "rc-bad-autoscaler-env",
+    "rc-bad-autoscaler-idle",
+    "rc-bad-autoscaler-restart",
+    "rc-bad-ft-address",
+    "rc-bad-ft-both",
+    "rc-bad-ft-password",
+    "rc-bad-ft-rocksdb-gate",
+    "rc-bad-group-label-value",
+    "rc-bad-group-labels",
+    "rc-bad-group-resources",
+    "rc-bad-idle-timeout",
+    "rc-bad-labels-param",
+    "rc-bad-min-negative",
+    "rc-bad-name-digit",
+    "rc-bad-no-containers",
+    "rc-bad-np-gate",
+    "rc-bad-priority",
+    "rc-bad-redis-username",
+    "rc-bad-tls-gate",
+    "rc-bad-upgrade-origin",
+    "rc-env",
+    "rc-ft-annotation-false",
+    "rc-group-removed",
+    "rc-group-resources-labels",
+    "rc-head-name",
+    "rc-head-service-clusterip",
+    "rc-origin-label",
+    "rc-overwrite-cmd",
+    "rc-overwrite-cmd-one-group",
+    "rc-probes-nightly",
+    "rc-probes-old",
+    "rc-resources-accel",
+    "rc-upgrade-none",
+    "rc-user-ray-start",
+    "rc-volumes",
 )
 
 
