@@ -2,13 +2,16 @@
 nats-server for each test that asks for one."""
 
 import fcntl
+import os
 import subprocess
+import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from bare_world import BareWorld
 
 from raybus.bus import NatsBus, connect
 from raybus.bus.streams import ensure_streams
@@ -17,9 +20,12 @@ from raybus.dev.cluster import Cluster, ClusterOptions
 from raybus.dev.gotools import ensure_tools
 from raybus.dev.kubectl import Kubectl
 from raybus.dev.paths import cluster_dir
+from raybus.dev.stack import READER, Stack
 from raybus.testkit.nats_server import NatsServer
 
 NAME = "test"
+OUTSIDE = {"RAYBUS_USE_KUBERNETES_PROXY": "true"}
+"""Settings of services that run outside the cluster: names of Services do not resolve there."""
 DASHBOARD = "10.99.0.1"
 
 
@@ -88,3 +94,39 @@ async def bus_of(nats_server: NatsServer) -> AsyncIterator[Callable[[str], Await
     yield open_bus
     for bus in opened:
         await bus.close()
+
+
+@pytest.fixture(scope="module")
+def stack(bare_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """All services as processes on the bare cluster, one of each; none may end by itself."""
+    running = Stack(bare_cluster, tmp_path_factory.mktemp("stack") / "run", settings=dict(OUTSIDE))
+    try:
+        running.start()
+        running.wait_ready()
+        yield running
+        assert running.ended() == []
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def world(stack: Stack, kubectl: Kubectl, namespace: str) -> BareWorld:
+    """A namespace of that cluster in which all services work."""
+    return BareWorld(kubectl, namespace)
+
+
+@pytest.fixture
+def raybus(stack: Stack) -> Callable[..., str]:
+    """The `raybus` command against the stack's bus; returns what it prints."""
+
+    def run(*arguments: str) -> str:
+        environment = os.environ | {
+            "RAYBUS_NATS_URL": stack.nats_url,
+            "RAYBUS_NATS_PASSWORD": stack.passwords[READER],
+            "COLUMNS": "300",
+        }
+        command = [sys.executable, "-m", "raybus.cli", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    return run
