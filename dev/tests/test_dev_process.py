@@ -14,6 +14,7 @@ from raybus.dev.process import Component, Record, group_of, is_same, running, st
 
 SLEEP = Component("sleeper", ("/bin/sleep", "600"))
 STAT = "42 (odd) name)) S 1 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 1"
+ENDING = STAT.replace(" S ", " Z ", 1).replace(" 20 0 1 ", " 20 0 4 ")
 
 
 def eventually(condition: Callable[[], bool]) -> None:
@@ -28,6 +29,7 @@ def eventually(condition: Callable[[], bool]) -> None:
     [
         pytest.param(STAT, 987654, id="a name with brackets and blanks"),
         pytest.param(STAT.replace(" S ", " Z ", 1), None, id="a zombie does not count as running"),
+        pytest.param(ENDING, 987654, id="a zombie whose threads still end does count"),
     ],
 )
 def test_start_time_out_of_proc(stat: str, expected: int | None) -> None:
@@ -72,13 +74,12 @@ def test_another_command_line_replaces_the_process(tmp_path: Path) -> None:
     assert first is not None and second is not None and first.pid != second.pid
 
 
-def test_children_and_the_deaf_end_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raybus.dev.process._GRACE_S", 0.3)
+def test_children_and_the_deaf_end_too(tmp_path: Path) -> None:
     note = tmp_path / "child"
     shell = f"trap '' TERM; sleep 600 & echo $! >{note}; wait; sleep 600"
     start(Component("deaf", ("/bin/sh", "-c", shell)), tmp_path)
     eventually(lambda: note.exists() and note.read_text().strip() != "")
-    stop(tmp_path, "deaf")
+    stop(tmp_path, "deaf", grace_s=0.3)
     child = Path(f"/proc/{note.read_text().strip()}/stat")
     assert not child.exists() or group_of(child.read_text()) is None
 

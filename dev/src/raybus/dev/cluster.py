@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from raybus.dev.locks import exclusive
 from raybus.dev.options import ClusterOptions
 from raybus.dev.paths import cluster_dir, clusters_dir
 from raybus.dev.process import running
+from raybus.dev.site import image_store
 
 __all__ = ["Cluster", "ClusterOptions", "down", "find", "names", "status", "up"]
 
@@ -63,7 +65,7 @@ def up(options: ClusterOptions) -> Cluster:
     folder = cluster_dir(options.name)
     machine = inspect_machine()
     provider = choose(options, machine)
-    with exclusive(folder / "lock", f"changing the cluster {options.name}"):
+    with _changing(options.name):
         if provider is Provider.LOCAL:
             site = local.up(options, folder, machine)
             nodes = local.simulated_count(options, site)
@@ -76,22 +78,20 @@ def up(options: ClusterOptions) -> Cluster:
 
 
 def down(name: str) -> bool:
-    """End everything that `up` started for cluster `name` and forget its objects; tells whether there was one.
+    """End everything that `up` started for cluster `name` and forget it; tells whether there was one.
 
-    Certificates, ports and loaded images stay, so that the next `up` is quick. A given cluster is left as it is.
+    Only the images of a real node stay, so that they need not be loaded again. A given cluster is left as it is.
     """
     folder = cluster_dir(name)
     if not folder.exists():
         return False
-    with exclusive(folder / "lock", f"changing the cluster {name}"):
+    with _changing(name):
         cluster = find(name)
         if cluster is not None and cluster.provider is not Provider.LOCAL:
-            foreign.down(name, folder, cluster.provider)
+            foreign.down(name, cluster.provider)
         else:
             local.down(name, folder)
-        (folder / "state.json").unlink(missing_ok=True)
-        if not (folder / "cluster.json").exists():
-            shutil.rmtree(folder / "kubeconfig", ignore_errors=True)
+        _forget(folder)
     return cluster is not None
 
 
@@ -114,3 +114,19 @@ def status(name: str) -> dict[str, int | None]:
     run = cluster_dir(name) / "run"
     records = {path.stem: running(run, path.stem) for path in sorted(run.glob("*.json"))}
     return {component: record.pid if record else None for component, record in records.items()}
+
+
+def _changing(name: str) -> AbstractContextManager[None]:
+    """One `up` or `down` of a cluster at a time. The lock lies outside the folder, which `down` removes."""
+    return exclusive(clusters_dir() / "locks" / name, f"changing the cluster {name}")
+
+
+def _forget(folder: Path) -> None:
+    kept = image_store(folder)
+    for path in folder.iterdir():
+        if path.is_dir() and path != kept:
+            shutil.rmtree(path)
+        elif path != kept:
+            path.unlink()
+    if not kept.exists():
+        folder.rmdir()

@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -45,11 +44,10 @@ def up(options: ClusterOptions, folder: Path, provider: Provider) -> str:
     return str(cluster["server"])
 
 
-def down(name: str, folder: Path, provider: Provider) -> None:
-    """Delete a kind cluster; a given cluster is left as it is, only its certificates here are forgotten."""
+def down(name: str, provider: Provider) -> None:
+    """Delete a kind cluster; a given cluster is left as it is."""
     if provider is Provider.KIND:
         _kind("delete", "cluster", "--name", f"raybus-{name}")
-    shutil.rmtree(folder / "kubeconfig", ignore_errors=True)
 
 
 def _create_kind(name: str, admin: Path) -> None:

@@ -1,6 +1,5 @@
 """A Kubernetes of our own on this machine: control plane, and a real node or simulated ones."""
 
-import shutil
 from pathlib import Path
 
 from raybus.dev import node
@@ -29,6 +28,8 @@ COMPONENTS = (
     "etcd",
 )
 _FALLBACK_NODES = 3
+# Short: what the components would write down before they end is thrown away anyway.
+_GRACE_S = 2.0
 
 
 def up(options: ClusterOptions, folder: Path, machine: Machine) -> Site:
@@ -60,7 +61,7 @@ def up(options: ClusterOptions, folder: Path, machine: Machine) -> Site:
 
 
 def down(name: str, folder: Path) -> None:
-    """End all components of the cluster in `folder` and remove its objects; what is quick to reuse stays."""
+    """End all components of the cluster in `folder` and remove what its node has left on the machine."""
     if not (folder / "cluster.json").exists():
         return
     site = Site(name, folder, ensure_layout(folder, idle=False), (folder / "node").exists())
@@ -68,10 +69,9 @@ def down(name: str, folder: Path) -> None:
         for component in COMPONENTS:
             if component == "containerd" and site.has_node:
                 node.end_containers(site)
-            stop(site.run, component)
+            stop(site.run, component, _GRACE_S)
         if site.has_node:
             node.clean_up(site)
-        shutil.rmtree(folder / "etcd", ignore_errors=True)
 
 
 def simulated_count(options: ClusterOptions, site: Site) -> int:

@@ -13,7 +13,7 @@ import yaml
 from raybus.dev.images.library import PAUSE_IMAGE
 from raybus.dev.network import BRIDGE
 from raybus.dev.process import Component
-from raybus.dev.site import CLUSTER_DOMAIN, NODE_NAME, Site
+from raybus.dev.site import CLUSTER_DOMAIN, NODE_NAME, Site, image_store
 
 
 def group(site: Site) -> str:
@@ -34,11 +34,6 @@ def socket(site: Site) -> Path:
 def node_folder(site: Site) -> Path:
     """Files of the node."""
     return site.folder / "node"
-
-
-def image_store(site: Site) -> Path:
-    """containerd's images; they survive `down`, so that they are imported once only."""
-    return site.folder / "containerd"
 
 
 def files(site: Site) -> dict[Path, str]:
@@ -109,7 +104,7 @@ def _cni(site: Site) -> dict[str, object]:
 
 def _containerd(site: Site) -> str:
     return f"""version = 2
-root = "{image_store(site)}"
+root = "{image_store(site.folder)}"
 state = "{state_folder(site) / "containerd"}"
 [grpc]
   address = "{socket(site)}"

@@ -42,15 +42,15 @@ class Record:
 
 
 def start_ticks(stat: str) -> int | None:
-    """Start time out of the text of `/proc/<pid>/stat`; None for a zombie, which only waits to be reaped."""
+    """Start time out of the text of `/proc/<pid>/stat`; None for one that has ended and only waits to be reaped."""
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in _ENDED else int(fields[19])
+    return None if _has_ended(fields) else int(fields[19])
 
 
 def group_of(stat: str) -> int | None:
-    """Process group out of the text of `/proc/<pid>/stat`; None for a zombie."""
+    """Process group out of the text of `/proc/<pid>/stat`; None for one that has ended."""
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in _ENDED else int(fields[2])
+    return None if _has_ended(fields) else int(fields[2])
 
 
 def is_same(record: Record, boot_id: str, ticks: int | None) -> bool:
@@ -102,19 +102,22 @@ def start(component: Component, folder: Path) -> bool:
     return True
 
 
-def stop(folder: Path, name: str) -> bool:
-    """End component `name` and its process group; tells whether it was running. Returns when all of it is gone."""
+def stop(folder: Path, name: str, grace_s: float = _GRACE_S) -> bool:
+    """End component `name` and its process group; tells whether it was running. Returns when all of it is gone.
+
+    `grace_s`: seconds between SIGTERM and SIGKILL.
+    """
     record = running(folder, name)
     if record is not None:
-        end_group(record.pid)
+        end_group(record.pid, grace_s)
     (folder / f"{name}.json").unlink(missing_ok=True)
     return record is not None
 
 
-def end_group(leader: int) -> None:
-    """End the process group that `leader` leads: SIGTERM, and SIGKILL to what is left after 10 s."""
+def end_group(leader: int, grace_s: float = _GRACE_S) -> None:
+    """End the process group that `leader` leads: SIGTERM, and SIGKILL to what is left after `grace_s` seconds."""
     _signal_group(leader, signal.SIGTERM)
-    deadline = time.monotonic() + _GRACE_S
+    deadline = time.monotonic() + grace_s
     while _group_exists(leader):
         if time.monotonic() > deadline:
             _signal_group(leader, signal.SIGKILL)
@@ -132,6 +135,11 @@ def last_line(log: Path) -> str:
     """The last line of a log that says something, shortened; for error messages."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()] if log.exists() else []
     return lines[-1].strip()[:300] if lines else "its log is empty"
+
+
+def _has_ended(fields: list[str]) -> bool:
+    """A zombie without other threads: while these end, a Go program still holds its files and ports."""
+    return fields[0] in _ENDED and int(fields[17]) <= 1
 
 
 def _signal_group(leader: int, number: signal.Signals) -> None:

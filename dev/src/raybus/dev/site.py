@@ -41,3 +41,8 @@ class Site:
 
     def kubeconfig(self, user: str) -> Path:
         return self.folder / "kubeconfig" / f"{user}.yaml"
+
+
+def image_store(folder: Path) -> Path:
+    """Where a real node of the cluster in `folder` has its images; they survive `down`."""
+    return folder / "containerd"
