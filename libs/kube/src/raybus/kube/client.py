@@ -127,6 +127,24 @@ class Client:
             raise Rejected(401, error.reason, text)
         raise error
 
+    @property
+    def server(self) -> str:
+        """The URL of the API server, without a final slash."""
+        return self._url
+
+    async def forward(self, request: httpx.Request) -> httpx.Response:
+        """Send a request of someone else's making to `server`, with our credentials (for the service proxy).
+
+        The answer is returned whatever its status. Raises Transient without credentials, and what httpx and aiohttp
+        raise.
+        """
+        authorization = await self._authorization(False)
+        if authorization:
+            request.headers["authorization"] = authorization
+        if self._credentials.tls_server_name:
+            request.extensions = {**request.extensions, "sni_hostname": self._credentials.tls_server_name}
+        return await self._transport.handle_async_request(request)
+
     def _build(self, request: Request, authorization: str) -> httpx.Request:
         url = f"{self._url}{request.path}" + (f"?{urlencode(request.query)}" if request.query else "")
         headers = {"accept": "application/json", "user-agent": self._agent}
