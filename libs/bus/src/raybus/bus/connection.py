@@ -97,6 +97,10 @@ class Link:
             error_cb=self._on_error,
             closed_cb=self._on_closed,
         )
+        # Errors of these tasks come through error_cb; what they raise while they end says nothing more.
+        for task in (self.client._reading_task, self.client._flusher_task, self.client._ping_interval_task):
+            if task is not None:
+                task.add_done_callback(_retrieve)
         await self.subscribe(f"{self._inbox}.r.*", self._on_reply)
         self._sweeper = asyncio.create_task(self._sweep())
 
@@ -151,14 +155,15 @@ class Link:
     async def round_trip(self, patience: float) -> None:
         """Return when the server has answered a ping, and so has processed all that was sent before. A server that
         does not answer in time is given up. Raises Unanswered."""
-        # Shielded: nats-py's reader dies of a pong whose waiter was cancelled.
+        # A task of its own, never cancelled: nats-py's reader dies of a pong whose waiter was cancelled.
         flush = asyncio.ensure_future(self.client.flush(int(patience)))
         flush.add_done_callback(_retrieve)
-        try:
-            await asyncio.shield(flush)
-        except (nats.errors.Error, OSError) as error:
+        gone = asyncio.get_running_loop().create_future()
+        unhook = self.when_lost(lambda why: None if gone.done() else gone.set_result(why))
+        await asyncio.wait((flush, gone), return_when=asyncio.FIRST_COMPLETED)
+        unhook()
+        if flush.done() and (error := flush.exception()) is not None:
             self.give_up(f"the server did not answer a ping: {_text(error)}")
-            raise Unanswered(self.lost) from error
         if self.lost:
             raise Unanswered(self.lost)
 
@@ -348,6 +353,6 @@ def _text(error: BaseException | None) -> str:
 
 
 def _retrieve(task: asyncio.Future[None]) -> None:
-    """Mark a shielded task's exception as seen when its waiter was cancelled."""
+    """Mark the exception of a task that nobody waits for as seen."""
     if not task.cancelled():
         task.exception()

@@ -67,7 +67,6 @@ class ConsumerInfo(Answer):
     """The answer of CONSUMER.CREATE; `num_pending`: stored messages that it will deliver."""
 
     name: str = ""
-    created: str = ""
     num_pending: int = 0
 
 

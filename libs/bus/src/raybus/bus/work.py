@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
+import msgspec
 import structlog
 
 from raybus.bus import jetstream as js
-from raybus.bus.connection import SAY_EVERY, Connection, Link, NoResponders, Unanswered
-from raybus.bus.consumers import Consumer, Ended, Feed, Item
+from raybus.bus.connection import SAY_EVERY, Connection, Denied, Link, NoResponders, Unanswered
+from raybus.bus.consumers import CALL_TIMEOUT, Consumer, Ended, Feed, Item
 from raybus.bus.port import BusError, Message
 
 STREAM = "INTENT"
@@ -23,7 +24,7 @@ log = structlog.get_logger()
 
 
 class Queue:
-    """The durable consumer `durable` of `subject`. `identity`: creation time of the present consumer, so that an
+    """The durable consumer `durable` of `subject`. `identity`: creation time of the present stream, so that an
     acknowledgement never reaches a message of another store that has the same sequence."""
 
     def __init__(self, connection: Connection, subject: str, durable: str) -> None:
@@ -51,7 +52,7 @@ class Queue:
             feed = Feed(link)
             try:
                 await feed.open([self._consumer])
-                self.link, self.identity = link, feed.pulls[0].info.created
+                self.link, self.identity = link, await _created(link)
                 async for item in feed.read():
                     yield Delivered(self, item, self.identity)
             except NoResponders:
@@ -94,6 +95,15 @@ class Delivered:
             return
         with suppress(Unanswered):
             await link.publish(self._reply, word)
+
+
+async def _created(link: Link) -> str:
+    """Creation time of the stream. Raises Ended."""
+    try:
+        answer = await link.request(f"{js.API}.STREAM.INFO.{STREAM}", b"", CALL_TIMEOUT)
+    except (Unanswered, Denied) as error:
+        raise Ended(f"stream {STREAM} did not answer: {error}") from error
+    return msgspec.json.decode(answer.data, type=js.StreamInfo).created
 
 
 async def _give_back(link: Link, feed: Feed) -> None:

@@ -1,11 +1,20 @@
 """A cache that follows a bus and remembers what it went through, for tests against real and fake buses."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from raybus.bus.port import Bus, Loaded, Message, Reset, StreamName
 
 PATIENCE = 20.0
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = PATIENCE) -> None:
+    """Ask `condition` until it holds; for what nobody announces. Raises TimeoutError."""
+    async with asyncio.timeout(seconds):
+        holds = await condition()
+        while not holds:
+            await asyncio.sleep(0.01)
+            holds = await condition()
 
 
 class Following:
