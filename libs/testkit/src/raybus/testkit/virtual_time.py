@@ -65,13 +65,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._virtual += timeout
 
     def call_soon(
-        self, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts], context: Context | None = None
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         context = context or copy_context()
         return super().call_soon(self._run_or_keep, callback, args, context, context=context)
 
     def call_at(
-        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts], context: Context | None = None
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         context = context or copy_context()
         return super().call_at(when, self._run_or_keep, callback, args, context, context=context)
