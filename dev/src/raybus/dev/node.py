@@ -29,15 +29,19 @@ def install_packages(missing: Sequence[str]) -> None:
     if not missing:
         return
     with step(f"installing Debian packages that a real node needs: {', '.join(missing)}", 20):
-        argv = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing]
-        done = subprocess.run(
-            argv, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, capture_output=True, text=True, check=False
-        )
-    if done.returncode != 0:
-        raise DevError(
-            f"apt could not install {', '.join(missing)}: {done.stderr.strip()[-300:]}. "
-            "Run `apt-get update`, or install them yourself, and try again."
-        )
+        install = ("install", "-y", "--no-install-recommends", *missing)
+        # The second attempt with fresh lists: a new machine has none, and an old one asks for versions that are gone.
+        if _apt(*install) is not None and (trouble := _apt("update") or _apt(*install)):
+            raise DevError(
+                f"apt could not install {', '.join(missing)}: {trouble}. Install them yourself and try again."
+            )
+
+
+def _apt(*arguments: str) -> str | None:
+    """What apt-get complained about; None when it did what it should."""
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(["apt-get", "-q", *arguments], env=environment, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stderr.strip()[-300:] or f"exit status {done.returncode}"
 
 
 def add_real_node(site: Site, tools: Mapping[str, Path], kubectl: Kubectl) -> None:

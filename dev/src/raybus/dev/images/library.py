@@ -7,10 +7,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from raybus.dev.images import ray
-from raybus.dev.images.oci import ImageConfig, write_archive
+from raybus.dev.images import ray, submitter
+from raybus.dev.images.oci import ImageConfig, ImageSize, write_archive
 from raybus.dev.locks import exclusive
 from raybus.dev.paths import cache_dir
 from raybus.dev.progress import step
@@ -21,12 +22,11 @@ PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make an image: its name, what its content depends on, how to fill its root file system, how it starts."""
+    """How to make an image: its name, what its content depends on, and what writes its archive in how many seconds."""
 
     name: str
     depends_on: str
-    fill: Callable[[Path], object]
-    config: ImageConfig
+    build: Callable[[Path], ImageSize]
     build_s: int
 
 
@@ -59,15 +59,22 @@ def present(listing: str) -> set[tuple[str, str]]:
 
 def _recipes(pause: Path) -> tuple[Recipe, ...]:
     return (
-        Recipe(
-            PAUSE_IMAGE,
-            hashlib.sha256(pause.read_bytes()).hexdigest(),
-            lambda rootfs: shutil.copy2(pause, rootfs / "pause"),
-            ImageConfig(user="65535:65535", cmd=("/pause",)),
-            1,
-        ),
-        Recipe(ray.IMAGE, ray.recipe_text(), ray.fill, ray.CONFIG, 150),
+        Recipe(PAUSE_IMAGE, hashlib.sha256(pause.read_bytes()).hexdigest(), partial(_build_pause, pause), 1),
+        Recipe(submitter.IMAGE, submitter.recipe_text(), submitter.build, 10),
+        Recipe(ray.IMAGE, ray.recipe_text(), _build_ray, 150),
     )
+
+
+def _build_pause(program: Path, out: Path) -> ImageSize:
+    with _work_folder() as rootfs:
+        shutil.copy2(program, rootfs / "pause")
+        return write_archive(rootfs, out, name=PAUSE_IMAGE, config=ImageConfig(user="65535:65535", cmd=("/pause",)))
+
+
+def _build_ray(out: Path) -> ImageSize:
+    with _work_folder() as rootfs:
+        ray.fill(rootfs)
+        return write_archive(rootfs, out, name=ray.IMAGE, config=ray.CONFIG)
 
 
 def _ensure(recipe: Recipe) -> Image:
@@ -77,9 +84,8 @@ def _ensure(recipe: Recipe) -> Image:
     archive, facts = folder / f"{stem}.tar", folder / f"{stem}.json"
     with exclusive(folder / f"{title}.lock", f"making the image {recipe.name}"):
         if not (archive.exists() and facts.exists()):
-            with step(f"making the image {recipe.name}, only this once", recipe.build_s), _work_folder() as rootfs:
-                recipe.fill(rootfs)
-                size = write_archive(rootfs, archive, name=recipe.name, config=recipe.config)
+            with step(f"making the image {recipe.name}, only this once", recipe.build_s):
+                size = recipe.build(archive)
             for old in folder.glob(f"{title}-*"):
                 if old not in (archive, facts) and old.suffix != ".lock":
                     old.unlink()
