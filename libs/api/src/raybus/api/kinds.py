@@ -38,6 +38,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("Service", "", "v1", "services", "service", ("ray.io/cluster", f"{_FROM_CR},!ray.io/cluster")),
     Kind("Job", "batch", "v1", "jobs", "job", (_OURS,)),
     Kind("Secret", "", "v1", "secrets", "secret"),
+    Kind("ConfigMap", "", "v1", "configmaps", "configmap"),
     Kind("ServiceAccount", "", "v1", "serviceaccounts", "serviceaccount"),
     Kind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", "pvc"),
     Kind("Role", "rbac.authorization.k8s.io", "v1", "roles", "role"),

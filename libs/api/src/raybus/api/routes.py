@@ -118,6 +118,10 @@ class Index:
             found.update(self._claims.get(cluster, {}).values())
         return frozenset(found)
 
+    def traits(self, key: Key) -> Traits | None:
+        """What is known of `key`."""
+        return self._traits.get(key)
+
     def _reclaim(
         self, key: Key, old: Mapping[tuple[str, str], Route], new: Mapping[tuple[str, str], Route]
     ) -> set[Key]:

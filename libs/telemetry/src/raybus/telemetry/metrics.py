@@ -12,6 +12,16 @@ OWNED = Gauge("raybus_partitions_owned", "Partitions that this replica owns.", [
 BAD_MESSAGES = Counter("raybus_bad_messages_total", "Messages that could not be read.", ["service", "kind"])
 RESETS = Counter("raybus_cache_resets_total", "Times a partition's cache was loaded anew.", ["service"])
 
+WATCH_EVENTS = Counter("raybus_watch_events_total", "Events of the watches, by kind and event.", ["kind", "event"])
+WATCH_SERVED = Gauge("raybus_watch_served", "1 while the API server serves the kind, 0 while it does not.", ["kind"])
+VIEW_WRITES = Counter(
+    "raybus_view_writes_total", "What became of states offered to VIEW: written, equal, older, conflict.", ["outcome"]
+)
+VIEW_WAITING = Gauge("raybus_view_waiting", "Subjects of VIEW that wait to be written.")
+VIEW_SECONDS = Histogram(
+    "raybus_view_seconds", "From an event of a watch to its acknowledged message.", buckets=_SECONDS
+)
+
 
 def exposition() -> bytes:
     """The text format of all metrics, the body of `/metrics`."""

@@ -1,0 +1,192 @@
+"""Writes states to VIEW: many subjects at once, each in order, the newest state only, every write compare-and-set."""
+
+import asyncio
+from collections.abc import Callable, Mapping, MutableMapping
+
+import structlog
+from msgspec import Struct
+
+from raybus.api.messages import H_AT, H_EPOCH, H_GONE, H_RV, H_SCHEMA, H_UID, SCHEMA, TOMBSTONE_TTL, Epoch
+from raybus.api.times import Instant
+from raybus.bus.port import Bus, BusError, Conflict
+from raybus.telemetry import metrics
+from raybus.telemetry.traces import span
+from raybus.watcher.versions import LEFT, Held, Item, held_by, is_news
+
+WRITERS = 48
+"""Writes under way at the same time: what one bus connection needs to be busy."""
+FULL = 1000
+"""Waiting subjects from which on the watches are held back (about 10 MB of pods)."""
+ROUNDS = 5
+"""Times a write is tried against competitors before it waits for its turn again."""
+RETRY = 1.0
+FROZEN = 0.05
+"""Seconds between two looks whether this replica may write again."""
+
+log = structlog.get_logger()
+
+
+class Deposed(Exception):
+    """Another watcher with a later epoch has written: this one has lost its lease and does not know it yet."""
+
+
+class Unsure(BusError):
+    """This replica cannot tell at the moment whether it still holds the lease."""
+
+
+class Pending(Struct, frozen=True):
+    """A state to be written; `at`: when it was observed; `since`: the same by the loop's clock."""
+
+    item: Item
+    at: Instant
+    since: float
+    parent: Mapping[str, str] = {}
+
+
+class Barrier:
+    """`passed` is set once all subjects that waited when it was made have been written."""
+
+    def __init__(self, subjects: set[str]) -> None:
+        self.subjects, self.passed = subjects, asyncio.Event()
+        self.check()
+
+    def done(self, subject: str) -> None:
+        """One subject has nothing to wait for any more."""
+        self.subjects.discard(subject)
+        self.check()
+
+    def check(self) -> None:
+        """Set `passed` when nothing is left."""
+        if not self.subjects:
+            self.passed.set()
+
+
+class Publisher:
+    """One active watcher's way to VIEW. `held`: the objects that subjects hold as far as known, kept up to date here.
+    `may_write`: false while this replica cannot be sure of its lease (`Partitions.fresh`). `problem`: why nothing
+    gets through at present."""
+
+    def __init__(self, bus: Bus, epoch: Epoch, held: MutableMapping[str, Held], may_write: Callable[[], bool]) -> None:
+        self._bus, self._epoch, self._held, self._may_write = bus, epoch, held, may_write
+        self._waiting: dict[str, Pending] = {}
+        self._writing: set[str] = set()
+        self._barriers: list[Barrier] = []
+        self._work, self._room = asyncio.Event(), asyncio.Event()
+        self._room.set()
+        self.problem = ""
+
+    def offer(self, pending: Pending) -> None:
+        """Take in a state; it replaces an older one of its subject that has not been written yet."""
+        subject = pending.item.subject
+        if not self.is_waiting(subject) and not is_news(pending.item, self._held.get(subject)):
+            metrics.VIEW_WRITES.labels("equal").inc()
+            return
+        self._waiting[subject] = pending
+        self._work.set()
+        metrics.VIEW_WAITING.set(len(self._waiting))
+        if len(self._waiting) >= FULL:
+            self._room.clear()
+
+    def is_waiting(self, subject: str) -> bool:
+        """Whether a state of `subject` is on its way."""
+        return subject in self._waiting or subject in self._writing
+
+    async def room(self) -> None:
+        """Wait until further states may be offered."""
+        await self._room.wait()
+
+    async def written(self) -> None:
+        """Wait until all that has been offered up to now is acknowledged (or has proved to be no news)."""
+        barrier = Barrier({*self._waiting, *self._writing})
+        self._barriers.append(barrier)
+        await barrier.passed.wait()
+        self._barriers.remove(barrier)
+
+    async def run(self) -> None:
+        """Write until cancelled. Raises Deposed."""
+        slots = asyncio.Semaphore(WRITERS)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                subject = next((subject for subject in self._waiting if subject not in self._writing), None)
+                if subject is None:
+                    self._work.clear()
+                    await self._work.wait()
+                    continue
+                await slots.acquire()
+                pending = self._waiting.pop(subject)
+                self._writing.add(subject)
+                if len(self._waiting) < FULL:
+                    self._room.set()
+                tasks.create_task(self._turn(subject, pending, slots))
+
+    async def _turn(self, subject: str, pending: Pending, slots: asyncio.Semaphore) -> None:
+        try:
+            await self._write(pending)
+            self.problem = ""
+        except Unsure:
+            self._waiting.setdefault(subject, pending)
+            await asyncio.sleep(FROZEN)
+        except BusError as error:
+            if not self.problem:
+                log.error("not written to the view, trying again", subject=subject, why=str(error))
+            self.problem = str(error)
+            self._waiting.setdefault(subject, pending)
+            await asyncio.sleep(RETRY)
+        finally:
+            self._writing.discard(subject)
+            if subject not in self._waiting:
+                for barrier in list(self._barriers):
+                    barrier.done(subject)
+            metrics.VIEW_WAITING.set(len(self._waiting))
+            slots.release()
+            self._work.set()
+
+    async def _write(self, pending: Pending) -> None:
+        """Raises Unsure, BusError (Conflict after `ROUNDS` of competition) and Deposed."""
+        item, subject = pending.item, pending.item.subject
+        for _ in range(ROUNDS):
+            held = self._held.get(subject)
+            if not is_news(item, held):
+                metrics.VIEW_WRITES.labels("older").inc()
+                break
+            if not self._may_write():
+                raise Unsure(f"{subject}: no heart-beat of ours was answered lately")
+            try:
+                await self._put(pending, held.seq if held else 0)
+                break
+            except Conflict:
+                metrics.VIEW_WRITES.labels("conflict").inc()
+                await self._learn(subject)
+        else:
+            raise Conflict(f"{subject}: changed {ROUNDS} times while it was being written")
+        held = self._held.get(subject)
+        if held is not None and held.gone:
+            # Tombstones are not remembered: a name that is used again costs one conflict, which is rare.
+            del self._held[subject]
+
+    async def _put(self, pending: Pending, expect: int) -> None:
+        item = pending.item
+        headers = {H_UID: item.uid, H_AT: f"{pending.at:.6f}", H_SCHEMA: SCHEMA, H_EPOCH: str(self._epoch)}
+        if item.uid:
+            headers[H_RV] = item.version
+        if not item.data:
+            headers[H_GONE] = LEFT
+        ttl = None if item.data else TOMBSTONE_TTL
+        with span("publish", pending.parent, {"raybus.subject": item.subject}) as trace:
+            seq = await self._bus.put("VIEW", item.subject, item.data, {**headers, **trace}, expect=expect, ttl=ttl)
+        if item.data:
+            self._held[item.subject] = Held(seq, item.uid, item.version, "", self._epoch)
+        else:
+            self._held.pop(item.subject, None)
+        metrics.VIEW_WRITES.labels("written").inc()
+        metrics.VIEW_SECONDS.observe(asyncio.get_running_loop().time() - pending.since)
+
+    async def _learn(self, subject: str) -> None:
+        """Read what a competitor has written."""
+        last = await self._bus.last("VIEW", subject)
+        if last is None:
+            self._held.pop(subject, None)
+            return
+        held = self._held[subject] = held_by(last)
+        if held.epoch is not None and held.epoch > self._epoch:
+            raise Deposed(f"{subject} was written by a watcher with epoch {held.epoch}, ours is {self._epoch}")

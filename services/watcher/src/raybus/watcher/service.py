@@ -1,0 +1,178 @@
+"""The watcher: watches always, publishes while it holds the lease (design §2, §3)."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+import structlog
+
+from raybus.api.messages import Epoch
+from raybus.api.routes import Key
+from raybus.bus.partitions import Lost, Partitions, Taken
+from raybus.bus.port import Bus, BusError, Loaded, Reset
+from raybus.kube.objects import Object
+from raybus.telemetry import metrics
+from raybus.watcher.ledger import Ledger
+from raybus.watcher.publisher import Deposed
+from raybus.watcher.session import Ports, Session
+from raybus.watcher.targets import targets
+from raybus.watcher.watching import Watches
+from raybus.watcher.world import World
+
+MARKERS = "view.*.*.=.=.marker.fill"
+RETRY = 1.0
+
+log = structlog.get_logger()
+
+
+class Watcher:
+    """One replica of the watcher, for `namespaces` (none = all of them)."""
+
+    def __init__(self, ports: Ports, partitions: Partitions, namespaces: Sequence[str] = ()) -> None:
+        self._ports, self._partitions = ports, partitions
+        self._targets = targets(namespaces)
+        self._world, self._ledger = World(), Ledger()
+        self._watches = Watches(ports.sender, self._targets, self, ports.jitter)
+        self._session: Session | None = None
+        self._active = False
+
+    def problem(self) -> str:
+        """Why this replica is not ready, "" if it is: also a standby must see everything."""
+        if problem := self._watches.problem():
+            return problem
+        if self._active:
+            return self._session.problem if self._session else "the view is being compared"
+        return "" if self._ledger.loaded.is_set() else "the view is being loaded"
+
+    async def run(self) -> None:
+        """Watch and, while the lease is ours, publish; until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watches.run())
+            tasks.create_task(self._follow_lease())
+
+    # ---- what the watches say
+
+    async def room(self) -> None:
+        """See `watching.Audience`."""
+        if self._session is not None:
+            await self._session.publisher.room()
+
+    def put(self, source: int, item: Object) -> None:
+        """See `watching.Audience`."""
+        kind = self._targets[source].kind
+        try:
+            changes = self._world.put(source, kind, item)
+        except msgspec.MsgspecError as error:
+            log.error("object cannot be read and is left out", object=f"{kind.kind} {item.key}", why=str(error))
+            return
+        if self._session is not None:
+            self._session.changed(changes)
+
+    def gone(self, source: int, key: tuple[str, str], uid: str, version: str) -> None:
+        """See `watching.Audience`."""
+        changes = self._world.gone(source, Key(self._targets[source].kind.kind, *key), uid, version)
+        if self._session is not None:
+            self._session.changed(changes)
+
+    # ---- active and standby
+
+    async def _follow_lease(self) -> None:
+        task = asyncio.create_task(self._stand_by())
+        try:
+            async for change in self._partitions.changes():
+                await _stop(task)
+                match change:
+                    case Taken(_, epoch):
+                        log.info("active", epoch=str(epoch), warm=self._ledger.loaded.is_set())
+                        task = asyncio.create_task(self._be_active(epoch))
+                    case Lost(_, why):
+                        log.info("standing by", why=why)
+                        task = asyncio.create_task(self._stand_by())
+                self._active = isinstance(change, Taken)
+                metrics.OWNED.labels("watcher").set(int(self._active))
+        finally:
+            await _stop(task)
+
+    async def _stand_by(self) -> None:
+        """Keep knowing what VIEW holds, so that a take-over publishes differences only."""
+        self._ledger = Ledger()
+        while True:
+            try:
+                await self._ledger.follow(self._ports.bus)
+            except Exception:
+                log.exception("following the view broke, beginning anew")
+                await asyncio.sleep(RETRY)
+
+    async def _be_active(self, epoch: Epoch) -> None:
+        """Session after session, until the lease is lost."""
+        while True:
+            try:
+                await self._one_session(epoch)
+            except ExceptionGroup as group:
+                if group.subgroup(Deposed) is not None:
+                    log.error("another watcher is active; standing still until the lease says so", epoch=str(epoch))
+                    return
+                log.exception("a session broke, beginning anew")
+                await asyncio.sleep(RETRY)
+            except BusError as error:
+                log.warning("a session could not begin, trying again", why=str(error))
+                await asyncio.sleep(RETRY)
+            # Whatever the ledger knew may be out of date now.
+            self._ledger = Ledger()
+
+    async def _one_session(self, epoch: Epoch) -> None:
+        """Returns when the bus has had a gap."""
+        async with aclosing(_gaps(self._ports.bus)) as gaps:
+            await anext(gaps)
+            await self._load()
+            self._session = Session(self._ports, self._targets, self._world, self._ledger, epoch)
+            work = asyncio.create_task(self._session.run(self._watches.settled))
+            gap = asyncio.ensure_future(anext(gaps))
+            try:
+                await asyncio.wait((work, gap), return_when=asyncio.FIRST_COMPLETED)
+                if gap.done():
+                    log.info("comparing the view anew", why=gap.result())
+                else:
+                    await work
+            finally:
+                self._session = None
+                await _stop(work)
+                await _stop(gap)
+
+    async def _load(self) -> None:
+        """Complete the ledger of the present stream; a warm one is complete already."""
+        bus = self._ports.bus
+        if self._ledger.loaded.is_set() and self._ledger.created == await bus.stream_created("VIEW"):
+            return
+        self._ledger = Ledger()
+        following = asyncio.create_task(self._ledger.follow(bus))
+        loaded = asyncio.create_task(self._ledger.loaded.wait())
+        try:
+            await asyncio.wait((following, loaded), return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                await following
+        finally:
+            await _stop(following)
+            await _stop(loaded)
+
+
+async def _gaps(bus: Bus) -> AsyncGenerator[str, None]:
+    """ "" once the subscription stands, then the reason of every later gap: from then on none goes unnoticed."""
+    standing = False
+    async for event in bus.follow("VIEW", [MARKERS]):
+        if isinstance(event, Loaded) and not standing:
+            standing = True
+            yield ""
+        elif isinstance(event, Reset) and standing:
+            yield event.why
+
+
+async def _stop(task: "asyncio.Future[Any]") -> None:
+    """Cancel and wait for the end. `wait` keeps apart our own cancellation, which goes on, from the task's."""
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled():
+        # What it died of has been said or does not matter any more.
+        task.exception()
