@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from raybus.api.reasons import Reason
-from raybus.api.v1 import JobDeploymentStatus, RayClusterSpec, RayJob, RayJobSpec, SubmissionMode
+from raybus.api.v1 import NEW, JobDeploymentStatus, RayClusterSpec, RayJob, RayJobSpec, SubmissionMode
 from raybus.job_ctl import runtime_env
 from raybus.job_ctl.labels import CLUSTER, MAX_NAME
 from raybus.job_ctl.settings import JobKnobs
@@ -212,7 +212,16 @@ def _head_pod(spec: RayClusterSpec | None) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------ not built
-_PHASES_TO_COME = (JobDeploymentStatus.WAITING, JobDeploymentStatus.SUSPENDING, JobDeploymentStatus.SUSPENDED)
+_PHASES = {
+    NEW,
+    JobDeploymentStatus.INITIALIZING,
+    JobDeploymentStatus.RUNNING,
+    JobDeploymentStatus.COMPLETE,
+    JobDeploymentStatus.FAILED,
+    JobDeploymentStatus.RETRYING,
+    JobDeploymentStatus.VALIDATION_FAILED,
+}
+"""What is built; the others only another operator can have stored."""
 
 
 def _not_built(job: RayJob) -> Iterator[str]:
@@ -231,5 +240,5 @@ def _not_built(job: RayJob) -> Iterator[str]:
     cluster = spec.ray_cluster_spec
     if cluster is not None and cluster.auth_options is not None and cluster.auth_options.mode == "token":
         yield f"rayClusterSpec.authOptions.mode token {later}"
-    if job.status.job_deployment_status in _PHASES_TO_COME:
+    if job.status.job_deployment_status not in _PHASES:
         yield f"jobDeploymentStatus {job.status.job_deployment_status}, left by another operator, is not supported yet"

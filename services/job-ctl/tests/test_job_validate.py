@@ -1,0 +1,184 @@
+"""What is refused, with which event reason (contract rayjob §9.1; the numbers are its scenarios)."""
+
+from typing import Any
+
+import pytest
+from jobworld import CLUSTER_SPEC, HEAD_TEMPLATE, rayjob
+
+from raybus.job_ctl import runtime_env
+from raybus.job_ctl.settings import JobKnobs
+from raybus.job_ctl.validate import problem
+
+SPEC, TO_COME, OK = "InvalidRayJobSpec", "NotSupported", ""
+SELECTOR = {"clusterSelector": {"ray.io/cluster": "c"}}
+
+
+def rule(policy: str, ttl: int = 0, **condition: Any) -> dict[str, Any]:
+    return {"policy": policy, "condition": {"ttlSeconds": ttl, **(condition or {"jobStatus": "SUCCEEDED"})}}
+
+
+def rules(*given: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"deletionStrategy": {"deletionRules": list(given)}, **fields}
+
+
+def legacy(success: Any, failure: Any, **fields: Any) -> dict[str, Any]:
+    policies = {"onSuccess": success, "onFailure": failure}
+    strategy = {k: {"policy": v} if isinstance(v, str) else v for k, v in policies.items() if v is not None}
+    return {"deletionStrategy": strategy, **fields}
+
+
+def cluster(**fields: Any) -> dict[str, Any]:
+    return {"rayClusterSpec": {**CLUSTER_SPEC, **fields}}
+
+
+AUTOSCALING = cluster(enableInTreeAutoscaling=True)
+FAILED = {"jobDeploymentStatus": "Failed"}
+
+CASES: list[tuple[str, dict[str, Any], str]] = [
+    ("a plain job is fine", {}, OK),
+    ("1: no rayClusterSpec and no clusterSelector", {"rayClusterSpec": ...}, SPEC),
+    ("2: suspend without shutdown", {"suspend": True}, SPEC),
+    ("3: suspend with shutdown is valid, to come", {"suspend": True, "shutdownAfterJobFinishes": True}, TO_COME),
+    ("4: suspend with clusterSelector", {"suspend": True, "shutdownAfterJobFinishes": True, **SELECTOR}, SPEC),
+    ("5: runtimeEnvYAML a plain scalar", {"runtimeEnvYAML": "just text"}, SPEC),
+    ("runtimeEnvYAML that is no YAML", {"runtimeEnvYAML": "a: [1"}, SPEC),
+    ("runtimeEnvYAML with a value JSON lacks", {"runtimeEnvYAML": "a: .nan"}, SPEC),
+    ("6: backoffLimit -1", {"backoffLimit": -1}, SPEC),
+    ("7: InteractiveMode, backoffLimit 1", {"submissionMode": "InteractiveMode", "backoffLimit": 1}, SPEC),
+    ("8: InteractiveMode, backoffLimit 0, to come", {"submissionMode": "InteractiveMode", "backoffLimit": 0}, TO_COME),
+    ("9: InteractiveMode, backoffLimit unset, to come", {"submissionMode": "InteractiveMode"}, TO_COME),
+    ("10: TTL without shutdown", {"ttlSecondsAfterFinished": 5}, SPEC),
+    ("11: TTL with shutdown", {"ttlSecondsAfterFinished": 5, "shutdownAfterJobFinishes": True}, OK),
+    ("12: negative TTL with shutdown", {"ttlSecondsAfterFinished": -1, "shutdownAfterJobFinishes": True}, SPEC),
+    ("13: plain SidecarMode, to come", {"submissionMode": "SidecarMode"}, TO_COME),
+    ("14: SidecarMode, template", {"submissionMode": "SidecarMode", "submitterPodTemplate": HEAD_TEMPLATE}, SPEC),
+    ("15: SidecarMode, submitterConfig", {"submissionMode": "SidecarMode", "submitterConfig": {}}, SPEC),
+    (
+        "16: SidecarMode, head restartPolicy Always",
+        {
+            "submissionMode": "SidecarMode",
+            **cluster(headGroupSpec={"template": {"spec": {**HEAD_TEMPLATE["spec"], "restartPolicy": "Always"}}}),
+        },
+        SPEC,
+    ),
+    ("17: SidecarMode with clusterSelector", {"submissionMode": "SidecarMode", **SELECTOR}, SPEC),
+    ("18: clusterSelector without the name", {"clusterSelector": {"x": "y"}}, SPEC),
+    ("19: clusterSelector with an empty name", {"clusterSelector": {"ray.io/cluster": ""}}, SPEC),
+    ("20: clusterSelector with a name, to come", SELECTOR, TO_COME),
+    ("21: clusterSelector with backoffLimit 1", {**SELECTOR, "backoffLimit": 1}, SPEC),
+    ("22: Kubernetes token auth", cluster(authOptions={"enableK8sTokenAuth": True}), SPEC),
+    ("token auth, to come", cluster(authOptions={"mode": "token"}), TO_COME),
+    ("29: legacy DeleteCluster with clusterSelector", legacy("DeleteCluster", "DeleteNone", **SELECTOR), SPEC),
+    ("30: legacy DeleteWorkers with clusterSelector", legacy("DeleteNone", "DeleteWorkers", **SELECTOR), SPEC),
+    ("31: legacy DeleteWorkers with autoscaling", legacy("DeleteWorkers", "DeleteNone", **AUTOSCALING), SPEC),
+    (
+        "32: legacy DeleteCluster with shutdown is valid, to come",
+        legacy("DeleteCluster", "DeleteCluster", shutdownAfterJobFinishes=True),
+        TO_COME,
+    ),
+    ("34: shutdown with legacy DeleteNone", legacy("DeleteNone", "DeleteNone", shutdownAfterJobFinishes=True), SPEC),
+    ("35: onSuccess missing", legacy(None, "DeleteSelf"), SPEC),
+    ("36: onSuccess without policy", legacy({}, "DeleteSelf"), SPEC),
+    ("37: onFailure missing", legacy("DeleteSelf", None), SPEC),
+    ("38: onFailure without policy", legacy("DeleteSelf", {}), SPEC),
+    ("39: head group without containers", cluster(headGroupSpec={"template": {"spec": {"containers": []}}}), SPEC),
+    ("head group without a pod spec", cluster(headGroupSpec={"template": {}}), SPEC),
+    ("submitter template without containers", {"submitterPodTemplate": {"spec": {"containers": []}}}, SPEC),
+    ("40: one DeleteSelf rule is valid, to come", rules(rule("DeleteSelf", 10)), TO_COME),
+    ("41: rules with shutdown", rules(rule("DeleteSelf"), shutdownAfterJobFinishes=True), SPEC),
+    (
+        "42: rules with onSuccess",
+        {"deletionStrategy": {"deletionRules": [rule("DeleteSelf")], "onSuccess": {"policy": "DeleteSelf"}}},
+        SPEC,
+    ),
+    ("43: empty strategy", {"deletionStrategy": {}}, SPEC),
+    ("44: empty rule list", rules(), SPEC),
+    ("45: two rules with same status and policy", rules(rule("DeleteSelf"), rule("DeleteSelf", 5)), SPEC),
+    ("46: negative ttlSeconds", rules(rule("DeleteSelf", -1)), SPEC),
+    ("47: clusterSelector with DeleteWorkers rule", rules(rule("DeleteWorkers"), **SELECTOR), SPEC),
+    ("48: clusterSelector with DeleteCluster rule", rules(rule("DeleteCluster"), **SELECTOR), SPEC),
+    ("49: autoscaling with DeleteWorkers rule", rules(rule("DeleteWorkers"), **AUTOSCALING), SPEC),
+    ("50: cluster TTL below workers TTL", rules(rule("DeleteWorkers", 9), rule("DeleteCluster", 5)), SPEC),
+    ("51: self TTL below cluster TTL", rules(rule("DeleteCluster", 9), rule("DeleteSelf", 5)), SPEC),
+    (
+        "52: stages for success and failure are valid, to come",
+        rules(rule("DeleteWorkers", 1), rule("DeleteSelf", 2), rule("DeleteCluster", 1, jobStatus="FAILED")),
+        TO_COME,
+    ),
+    ("53: rules on jobDeploymentStatus Failed are valid, to come", rules(rule("DeleteSelf", **FAILED)), TO_COME),
+    ("54: both condition fields", rules(rule("DeleteSelf", jobStatus="FAILED", **FAILED)), SPEC),
+    ("55: no condition field", rules({"policy": "DeleteSelf", "condition": {}}), SPEC),
+    ("56: duplicate Failed rule", rules(rule("DeleteSelf", **FAILED), rule("DeleteSelf", **FAILED)), SPEC),
+    ("57: mixed conditions are valid, to come", rules(rule("DeleteSelf"), rule("DeleteSelf", **FAILED)), TO_COME),
+    (
+        "58: Failed TTLs out of order",
+        rules(rule("DeleteCluster", 9, **FAILED), rule("DeleteSelf", 5, **FAILED)),
+        SPEC,
+    ),
+    ("activeDeadlineSeconds 0", {"activeDeadlineSeconds": 0}, SPEC),
+    ("preRunningDeadlineSeconds 0", {"preRunningDeadlineSeconds": 0}, SPEC),
+    ("unknown submissionMode", {"submissionMode": "Telepathy"}, TO_COME),
+    ("72: metadata with rayVersion that is none", {"metadata": {"a": "b"}, **cluster(rayVersion="nightly")}, SPEC),
+    ("73: metadata with rayVersion 2.5.0", {"metadata": {"a": "b"}, **cluster(rayVersion="2.5.0")}, SPEC),
+    ("74: metadata without rayVersion", {"metadata": {"a": "b"}, **cluster(rayVersion="")}, OK),
+    ("metadata with a development version", {"metadata": {"a": "b"}, **cluster(rayVersion="3.0.0.dev0")}, OK),
+    ("122: HTTPMode, text as resource", {"submissionMode": "HTTPMode", "entrypointResources": '{"a": "b"}'}, SPEC),
+    ("K8sJobMode leaves resources to the submitter", {"entrypointResources": "nonsense"}, OK),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason"), [pytest.param(f, r, id=name) for name, f, r in CASES])
+def test_spec(fields: dict[str, Any], reason: str) -> None:
+    found = problem(rayjob(**fields), JobKnobs())
+    assert (str(found.reason) if found else "") == reason, found
+    assert found is None or found.text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param("x" * 48, "no more than 47", id="26: 48 characters"),
+        pytest.param("1" * 47, "RFC-1035", id="27: 47 digits"),
+        pytest.param("a.b", "RFC-1035", id="60: dotted"),
+        pytest.param("x" * 47, "", id="28: 47 letters"),
+    ],
+)
+def test_metadata(name: str, words: str) -> None:
+    found = problem(rayjob(name=name), JobKnobs())
+    assert (found is None) == (not words)
+    assert found is None or (found.reason == "InvalidRayJobMetadata" and words in found.text)
+
+
+def test_23_waiting_is_a_status_of_interactive_mode_only() -> None:
+    found = problem(rayjob(status={"jobDeploymentStatus": "Waiting"}), JobKnobs())
+    assert found is not None and found.reason == "InvalidRayJobStatus"
+
+
+def test_a_phase_that_only_another_operator_stores_is_refused() -> None:
+    found = problem(rayjob(status={"jobDeploymentStatus": "Suspended"}), JobKnobs())
+    assert found is not None and found.reason == "NotSupported" and "Suspended" in found.text
+
+
+def test_33_a_strategy_needs_its_feature_gate() -> None:
+    found = problem(rayjob(**rules(rule("DeleteSelf"))), JobKnobs(deletion_policy=False))
+    assert found is not None and found.reason == SPEC and "RayJobDeletionPolicy" in found.text
+
+
+def test_problems_of_rules_are_reported_together_with_their_number() -> None:
+    found = problem(rayjob(**rules(rule("DeleteSelf", -1), rule("DeleteCluster"), rule("DeleteCluster"))), JobKnobs())
+    assert found is not None
+    assert [line.split(":")[0] for line in found.text.splitlines()] == ["deletionRules[0]", "deletionRules[2]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("", {}, id="61: empty"),
+        pytest.param("# nothing", {}, id="only a comment"),
+        pytest.param("pip: [numpy]\nenv_vars: {A: b}", {"pip": ["numpy"], "env_vars": {"A": "b"}}, id="63: a mapping"),
+        pytest.param("day: 2026-01-02", {"day": "2026-01-02"}, id="a date stays text"),
+        pytest.param("{2: a, true: b}", {"2": "a", "true": "b"}, id="keys become text"),
+    ],
+)
+def test_runtime_env_is_read_as_json(text: str, value: object) -> None:
+    assert runtime_env.parse(text) == value
