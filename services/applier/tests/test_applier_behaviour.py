@@ -1,9 +1,8 @@
 """Decisions carried out against a bus in memory and a small API server: order, fences, echo, refusals."""
 
-import asyncio
+import random
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
-from urllib.parse import unquote
 
 import msgspec
 import pytest
@@ -34,6 +33,7 @@ from raybus.applier.memory import Memory
 from raybus.applier.queue import Queue
 from raybus.bus.port import Message
 from raybus.kube.port import KubeError, Rejected, Request, Response, Transient
+from raybus.testkit.fake_api import FakeApi
 from raybus.testkit.fake_bus import BusServer
 
 NS, NAME = "ns", "c"
@@ -43,74 +43,36 @@ OWNER = {"kind": "RayCluster", "name": NAME, "uid": "root-uid", "controller": Tr
 
 
 class Api:
-    """A few objects by path, with UIDs, resource versions and the preconditions that the applier relies on."""
+    """The API server in memory, with a log of requests and a way to refuse some of them."""
 
-    def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Any]] = {}
+    def __init__(self, now: Callable[[], Instant]) -> None:
+        self.server = FakeApi(now, random.Random(1))
+        self._way = self.server.connect("applier")
         self.log: list[str] = []
         self.fail: Callable[[Request], KubeError | None] = lambda request: None
-        self.version = 10
-
-    def store(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        self.version += 1
-        metadata = {"uid": f"uid-{self.version}", **body["metadata"], "resourceVersion": str(self.version)}
-        self.objects[path] = {**body, "metadata": {**metadata, "managedFields": [{"manager": "x"}]}}
-        return self.objects[path]
 
     async def send(self, request: Request) -> Response:
-        await asyncio.sleep(0)
-        path = unquote(request.path)
-        self.log.append(f"{request.method} {path.split('/namespaces/ns/')[-1]}")
+        self.log.append(f"{request.method} {request.path.split('/namespaces/ns/')[-1]}")
         error = self.fail(request)
         if error is not None:
             raise error
-        verbs = {"POST": self.post, "GET": self.get, "PATCH": self.patch, "PUT": self.status, "DELETE": self.delete}
-        return Response(status=200, body=msgspec.json.encode(verbs[request.method](path, request)))
+        return await self._way.send(request)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
         raise NotImplementedError
 
-    def post(self, path: str, request: Request) -> Any:
-        body = msgspec.json.decode(request.body)
-        path = f"{path}/{body['metadata']['name']}"
-        if path in self.objects:
-            raise Rejected(409, "AlreadyExists", f"POST {path}: already exists")
-        return self.store(path, body)
+    def store(self, kind: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Put an object there as somebody else would."""
+        uid = self.server.store.new_uid()
+        return self.server.store.put(kind, (NS, name), {**body, "metadata": {"uid": uid, **body["metadata"]}})
 
-    def get(self, path: str, request: Request) -> Any:
-        if path not in self.objects:
-            raise Rejected(404, "NotFound", f"GET {path}: not found")
-        return self.objects[path]
+    def get(self, kind: str, name: str) -> dict[str, Any] | None:
+        return self.server.store.get(kind, (NS, name))
 
-    def patch(self, path: str, request: Request) -> Any:
-        present, patch = self.get(path, request), msgspec.json.decode(request.body)
-        if isinstance(patch, list):
-            given = {op["path"]: op.get("value") for op in patch}
-            wanted = {"uid": given["/metadata/uid"], "resourceVersion": given["/metadata/resourceVersion"]}
-        else:
-            wanted = patch["metadata"]
-            present = {**present, "metadata": {**present["metadata"], "finalizers": wanted["finalizers"]}}
-        self.check(path, wanted)
-        return self.store(path, present)
-
-    def status(self, path: str, request: Request) -> Any:
-        body = msgspec.json.decode(request.body)
-        path = path.removesuffix("/status")
-        present = self.get(path, request)
-        self.check(path, body["metadata"])
-        return self.store(path, {**present, "status": body["status"]})
-
-    def delete(self, path: str, request: Request) -> Any:
-        present = self.get(path, request)
-        if present["metadata"]["uid"] != msgspec.json.decode(request.body)["preconditions"]["uid"]:
-            raise Rejected(409, "Conflict", "DELETE: another uid")
-        del self.objects[path]
-        return {"kind": "Status", "status": "Success", "metadata": {}}
-
-    def check(self, path: str, wanted: dict[str, Any]) -> None:
-        metadata = self.objects[path]["metadata"]
-        if any(metadata[field] != wanted[field] for field in ("uid", "resourceVersion")):
-            raise Rejected(409, "Conflict", f"{path}: the object has been modified")
+    def pod(self, name: str) -> dict[str, Any]:
+        found = self.get("Pod", name)
+        assert found is not None, f"no pod {name}"
+        return found
 
 
 class Lease:
@@ -139,19 +101,20 @@ class World:
         self.clock = 1000.0
         self.server = BusServer(self.now)
         self.bus = self.server.connect()
-        self.api, self.lease, self.epochs = Api(), Lease(), Epochs()
+        self.api, self.lease, self.epochs = Api(self.now), Lease(), Epochs()
         calls = Calls(self.api, Budget(16), self.lease, 8)
         self.carrier = Carrier(self.bus, calls, self.epochs, self.now)
         self.queue = Queue(self.carrier, Teller(calls, self.carrier.record, "applier-1", self.now), 100)
         self.memory = Memory("")
-        self.root_path = "/apis/ray.io/v1/namespaces/ns/rayclusters/c"
-        self.api.store(self.root_path, {"kind": "RayCluster", "metadata": {**META, "uid": "root-uid"}})
+        self.api.store("RayCluster", NAME, ROOT)
 
     def now(self) -> Instant:
         return Instant(self.clock)
 
     def root(self) -> Root:
-        version = self.api.objects[self.root_path]["metadata"]["resourceVersion"]
+        found = self.api.get("RayCluster", NAME)
+        assert found is not None
+        version = found["metadata"]["resourceVersion"]
         return Root(kind="RayCluster", namespace=NS, name=NAME, uid="root-uid", resource_version=version)
 
     async def decide(self, view_seq: int = 1000, epoch: str = "1:1", **parts: Any) -> None:
@@ -178,20 +141,20 @@ class World:
         return len(self.server.streams["INTENT"].all(">"))
 
     def events(self) -> list[dict[str, Any]]:
-        return [body for path, body in self.api.objects.items() if "/events/" in path]
+        return self.api.server.store.all("Event")
 
     def timeline(self) -> list[TimelineEntry]:
         stored = self.server.streams["TIMELINE"].all(">")
         return [msgspec.json.decode(message.data, type=TimelineEntry) for message in stored]
 
 
-META = {"name": NAME, "namespace": NS}
-PODS = "/api/v1/namespaces/ns/pods"
+META = {"name": NAME, "namespace": NS, "uid": "root-uid"}
+ROOT = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": META}
 
 
 def pod_body(name: str, **metadata: Any) -> dict[str, Any]:
     head = {"name": name, "namespace": NS, "labels": {"a": "b"}, "ownerReferences": [OWNER], **metadata}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": head}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": head, "spec": {"containers": [{"name": "ray"}]}}
 
 
 def create(name: str = "p", **notes: Note) -> Create:
@@ -231,7 +194,7 @@ async def test_finalizers_then_status_then_children_then_events(world: World) ->
         "POST pods",
     ]
     assert [entry.split()[0] for entry in world.api.log[3:]] == ["POST", "POST"]
-    assert sorted(event["note"] for event in world.events()) == ["Created head Pod ns/p", "bad"]
+    assert sorted(event["note"] for event in world.events()) == ["Created head Pod p", "bad"]
     assert world.left() == 0
     assert world.timeline()[0].did == ("add finalizer", "write status", "create Pod p")
 
@@ -241,17 +204,17 @@ async def test_the_view_knows_own_writes_at_once_without_managed_fields(world: W
     root, pod = world.in_view("raycluster", NAME), world.in_view("pod", "p")
     assert root is not None and pod is not None
     assert msgspec.json.decode(root.data)["status"] == {"state": "new"}
-    assert pod.headers["K8s-RV"] == world.api.objects[f"{PODS}/p"]["metadata"]["resourceVersion"]
+    assert pod.headers["K8s-RV"] == world.api.pod("p")["metadata"]["resourceVersion"]
     assert b"managedFields" not in root.data + pod.data
 
 
 async def test_a_decision_made_before_our_last_effect_is_dropped_silently(world: World) -> None:
     await world.decide(view_seq=0, intents=(create("p"),))
     await world.decide(view_seq=0, intents=(create("q"),))
-    assert f"{PODS}/q" not in world.api.objects
+    assert world.api.get("Pod", "q") is None
     assert world.left() == 0 and world.in_view("result", "applier") is None
     await world.decide(view_seq=1, intents=(create("q"),))
-    assert f"{PODS}/q" in world.api.objects
+    assert world.api.get("Pod", "q")
 
 
 async def test_a_new_view_stream_begins_with_small_numbers_again(world: World) -> None:
@@ -259,7 +222,7 @@ async def test_a_new_view_stream_begins_with_small_numbers_again(world: World) -
     await world.decide(view_seq=1, intents=(create("q"),))
     world.server.wipe()
     await world.carrier.carry(*await next_job(world, view_seq=0, intents=(create("r"),)))
-    assert f"{PODS}/r" in world.api.objects
+    assert world.api.get("Pod", "r")
 
 
 async def next_job(world: World, view_seq: int, intents: tuple[Intent, ...]) -> Any:
@@ -281,12 +244,12 @@ async def test_a_decision_of_another_epoch_is_dropped_and_its_owner_told(world: 
 
 async def test_a_status_conflict_drops_the_rest_and_shows_the_owner_the_present_root(world: World) -> None:
     old = world.root()
-    world.api.store(world.root_path, {"kind": "RayCluster", "metadata": {**META, "uid": "root-uid"}})
+    world.api.store("RayCluster", NAME, {**ROOT, "spec": {"suspend": True}})
     await world.decide(root=old, status={"state": "new"}, intents=(create(),))
     drop, root = world.result().drop, world.in_view("raycluster", NAME)
     assert drop is not None and drop.cause == "conflict"
     assert root is not None and root.headers["K8s-RV"] == world.root().resource_version
-    assert f"{PODS}/p" not in world.api.objects
+    assert world.api.get("Pod", "p") is None
 
 
 async def test_nothing_is_sent_without_the_lease_or_a_fresh_heart_beat(world: World) -> None:
@@ -299,13 +262,13 @@ async def test_nothing_is_sent_without_the_lease_or_a_fresh_heart_beat(world: Wo
 
 async def test_pods_of_a_template_differ_in_name_and_labels(world: World) -> None:
     await world.decide(intents=(pods("a", "b", done=note(Reason.CREATED_WORKER_POD, "Created worker Pod {names}")),))
-    made = world.api.objects[f"{PODS}/b"]["metadata"]
+    made = world.api.pod("b")["metadata"]
     assert made["labels"] == {"a": "b", "slot": "b"} and made["generateName"] == "c-w-worker-"
-    assert [event["note"] for event in world.events()] == ["Created worker Pod ns/a, ns/b"]
+    assert [event["note"] for event in world.events()] == ["Created worker Pod a, b"]
 
 
 async def test_an_object_that_is_ours_already_counts_as_done_and_makes_no_event(world: World) -> None:
-    world.api.store(f"{PODS}/p", pod_body("p"))
+    world.api.store("Pod", "p", pod_body("p"))
     await world.decide(intents=(create(done=note(Reason.CREATED_HEAD_POD, "made")),))
     assert world.in_view("pod", "p") is not None
     assert world.events() == [] and world.in_view("result", "applier") is None
@@ -321,12 +284,12 @@ async def test_an_object_that_is_ours_already_counts_as_done_and_makes_no_event(
     ],
 )
 async def test_a_foreign_object_of_that_name_is_a_refusal(world: World, metadata: dict[str, Any], words: str) -> None:
-    world.api.store(f"{PODS}/p", pod_body("p", **metadata))
+    world.api.store("Pod", "p", pod_body("p", **metadata))
     await world.decide(intents=(create(failed=note(Reason.FAILED_TO_CREATE_HEAD_POD, "Failed to create {names}")),))
     (refusal,) = world.result().refusals
     assert refusal.reason == "name-taken" and words in refusal.message
     (event,) = world.events()
-    assert event["note"].startswith("Failed to create ns/p: ") and words in event["note"]
+    assert event["note"].startswith("Failed to create p: ") and words in event["note"]
 
 
 async def test_a_forbidden_create_is_one_refusal_with_growing_rest_and_does_not_stop_the_others(world: World) -> None:
@@ -335,7 +298,7 @@ async def test_a_forbidden_create_is_one_refusal_with_growing_rest_and_does_not_
     await world.decide(intents=(create("p"), create("q")))
     (refusal,) = world.result().refusals
     assert (refusal.code, refusal.retry_at, refusal.attempts) == (403, 1005.0, 1)
-    assert f"{PODS}/q" in world.api.objects
+    assert world.api.get("Pod", "q")
     assert world.timeline()[-1].because[0].reason is Reason.QUOTA_REFUSED
     world.clock += 6
     await world.decide(intents=(create("p"),))
@@ -358,41 +321,41 @@ async def test_a_refused_status_stops_what_follows_and_rests(world: World) -> No
 
 async def test_a_deleted_child_leaves_a_tombstone_and_one_that_is_gone_counts_as_done(world: World) -> None:
     await world.decide(view_seq=9, intents=(create(),))
-    uid = world.api.objects[f"{PODS}/p"]["metadata"]["uid"]
+    uid = world.api.pod("p")["metadata"]["uid"]
     gone = Delete(ref=Ref("Pod", NS, "p"), uid=uid, done=note(Reason.DELETED_HEAD_POD, "Deleted {names}"))
     await world.decide(view_seq=9, intents=(gone,))
     message = world.in_view("pod", "p")
     assert message is not None and H_GONE in message.headers and message.data == b""
     await world.decide(view_seq=9, intents=(gone,))
-    assert [event["note"] for event in world.events()] == ["Deleted ns/p"]
+    assert [event["note"] for event in world.events()] == ["Deleted p"]
     assert world.in_view("result", "applier") is None
 
 
 async def test_another_object_of_that_name_is_never_deleted(world: World) -> None:
-    world.api.store(f"{PODS}/p", pod_body("p"))
+    world.api.store("Pod", "p", pod_body("p"))
     await world.decide(intents=(Delete(ref=Ref("Pod", NS, "p"), uid="an-older-one"),))
-    assert f"{PODS}/p" in world.api.objects and world.in_view("result", "applier") is None
+    assert world.api.get("Pod", "p") and world.in_view("result", "applier") is None
 
 
 async def test_a_change_of_an_object_that_moved_on_is_left_to_the_next_decision(world: World) -> None:
-    world.api.store(f"{PODS}/p", pod_body("p"))
+    world.api.store("Pod", "p", pod_body("p"))
     patch = Patch(ref=Ref("Pod", NS, "p"), uid="u", resource_version="1", operations=())
     await world.decide(intents=(patch,))
     assert world.left() == 0 and world.in_view("result", "applier") is None
 
 
 async def test_the_last_finalizer_goes_last_and_takes_the_root_out_of_the_view(world: World) -> None:
-    dying = {**META, "uid": "root-uid", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["ray.io/x"]}
-    world.api.store(world.root_path, {"kind": "RayCluster", "metadata": dying})
+    dying = {**META, "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["ray.io/x"]}
+    world.api.store("RayCluster", NAME, {**ROOT, "metadata": dying})
     await world.decide(view_seq=9, status={"state": "going"}, finalizers_last=())
     message = world.in_view("raycluster", NAME)
     assert message is not None and H_GONE in message.headers
 
 
 async def test_a_finalizer_stays_while_a_child_is_refused(world: World) -> None:
-    world.api.store(f"{PODS}/p", pod_body("p"))
+    world.api.store("Pod", "p", pod_body("p"))
     world.api.fail = refusing("DELETE", Rejected(403, "Forbidden", "DELETE: no"))
-    uid = world.api.objects[f"{PODS}/p"]["metadata"]["uid"]
+    uid = world.api.pod("p")["metadata"]["uid"]
     await world.decide(intents=(Delete(ref=Ref("Pod", NS, "p"), uid=uid),), finalizers_last=())
     assert not any(entry.startswith("PATCH") for entry in world.api.log)
 
@@ -413,7 +376,7 @@ async def test_the_same_decision_delivered_again_doubles_nothing(world: World) -
     await world.decide(**parts)
     world.memory = Memory("")
     await world.decide(**parts)
-    assert sorted(event["note"] for event in world.events()) == ["Created ns/a, ns/b", "n"]
+    assert sorted(event["note"] for event in world.events()) == ["Created a, b", "n"]
 
 
 BAD: dict[str, tuple[bytes, dict[str, str]]] = {

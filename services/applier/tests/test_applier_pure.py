@@ -85,9 +85,9 @@ def test_which_errors_are_refusals(error: KubeError, final: bool) -> None:
 
 
 def test_an_event_is_what_the_api_accepts() -> None:
-    note = events.about(NOTE, ["ns/a", "ns/b"])
+    note = events.about(NOTE, ["a", "b"])
     body = events.event(ROOT, note, "7", ("raycluster-controller", "applier-x"), Instant(1.5))
-    assert body["note"] == "Created worker Pod ns/a, ns/b"
+    assert body["note"] == "Created worker Pod a, b"
     assert body["eventTime"] == "1970-01-01T00:00:01.500000Z"
     assert body["regarding"]["uid"] == "u1" and body["reason"] == "CreatedWorkerPod" and body["action"] == "Create"
     assert body["metadata"]["namespace"] == "ns"
@@ -107,13 +107,13 @@ def test_a_long_name_leaves_room_for_the_hash() -> None:
 
 
 def test_many_names_are_counted_and_long_notes_cut() -> None:
-    note = events.about(NOTE, [f"ns/p{i}" for i in range(30)])
+    note = events.about(NOTE, [f"p{i}" for i in range(30)])
     assert note.text.endswith("and 22 more")
     assert len(events.shorten("é" * 2000).encode()) <= 1024
 
 
-def stored(rv: str, uid: str = "a", *, gone: bool = False) -> Message:
-    headers = {H_RV: rv, H_UID: uid} | ({H_GONE: "1"} if gone else {})
+def stored(rv: str, uid: str = "a", *, gone: str | bool = False) -> Message:
+    headers = {H_RV: rv, H_UID: uid} | ({H_GONE: "left" if gone == "left" else "1"} if gone else {})
     return Message(subject="s", data=b"" if gone else b"{}", headers=headers, seq=1, stored_at=Instant(0))
 
 
@@ -127,8 +127,10 @@ def stored(rv: str, uid: str = "a", *, gone: bool = False) -> Message:
         (stored("10"), "9", False),
         (stored("5", gone=True), "9", False),
         (stored("5", "b", gone=True), "9", True),
+        (stored("5", gone="left"), "9", True),
+        (stored("9", gone="left"), "5", False),
     ],
-    ids=["empty", "newer", "equal", "longer number", "older", "own tombstone", "tombstone of another"],
+    ids=["empty", "newer", "equal", "longer number", "older", "own tombstone", "of another", "left", "left later"],
 )
 def test_who_gives_way(last: Message | None, rv: str, news: bool) -> None:
     assert echo.is_news(last, "a", rv) is news

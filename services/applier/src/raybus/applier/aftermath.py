@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import structlog
 
-from raybus.api.decision import CreatePods, Json, Note, Why
+from raybus.api.decision import Json, Note, Why
 from raybus.api.kinds import ROOTS
 from raybus.api.messages import TimelineEntry
 from raybus.api.reasons import Reason
@@ -15,7 +15,7 @@ from raybus.applier.budget import Urgency
 from raybus.applier.calls import Calls, Fenced, Lane
 from raybus.applier.carry import Run
 from raybus.applier.events import about, event, with_cause
-from raybus.applier.intents import Outcome, everything
+from raybus.applier.intents import everything
 from raybus.applier.record import Record, why
 from raybus.bus.port import BusError
 from raybus.kube import write
@@ -61,10 +61,10 @@ def notes(run: Run) -> Iterator[Note]:
     for outcome in run.outcomes:
         done, failed = outcome.intent.done, outcome.intent.failed
         if done is not None and outcome.changed:
-            yield about(done, [f"{_namespace(outcome)}/{name}" for name in outcome.changed])
+            yield about(done, outcome.changed)
         if failed is not None and outcome.refused is not None:
             ref, error = outcome.refused
-            yield with_cause(about(failed, [f"{ref.namespace}/{ref.name}"]), said(error))
+            yield with_cause(about(failed, [ref.name]), said(error))
     if run.stored and run.drop is None:
         yield from run.job.message.notes
 
@@ -91,8 +91,3 @@ def entry_of(run: Run, now: Instant) -> TimelineEntry | None:
         view_seq=run.job.view_seq,
         trace=trace_id(run.trace),
     )
-
-
-def _namespace(outcome: Outcome) -> str:
-    intent = outcome.intent
-    return intent.namespace if isinstance(intent, CreatePods) else intent.ref.namespace

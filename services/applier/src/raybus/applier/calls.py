@@ -14,6 +14,7 @@ ATTEMPTS = 4
 FIRST_WAIT = 0.1
 """Seconds before the second attempt; each further wait is three times as long."""
 REQUEST_TIMEOUT = 10.0
+STALE_WAIT = 0.25
 BUSY_PAUSE = 1.0
 """Seconds without any request after a 429 that names no time."""
 LONGEST_PAUSE = 30.0
@@ -25,7 +26,14 @@ log = structlog.get_logger()
 
 
 class Fenced(Exception):
-    """This process must not write now: its lease is gone or its last answered heart-beat is too old."""
+    """This process must not write now: its lease is gone or its last answered heart-beat is too old.
+
+    `wait`: seconds until the Decision may be delivered again, 0.0 if that is another replica's business.
+    """
+
+    def __init__(self, why: str, wait: float) -> None:
+        super().__init__(why)
+        self.wait = wait
 
 
 class Lease(Protocol):
@@ -92,8 +100,8 @@ class Lane:
     async def _once(self, request: Request, turn: Turn) -> Response:
         async with self._calls.budget.slot(turn):
             if not self._calls.lease.owns(self._partition):
-                raise Fenced(f"partition {self._partition} belongs to another replica now")
+                raise Fenced(f"partition {self._partition} belongs to another replica now", 0.0)
             if not self._calls.lease.fresh():
-                raise Fenced("no heart-beat of this replica was answered within the last second")
+                raise Fenced("no heart-beat of this replica was answered within the last second", STALE_WAIT)
             with span(f"{request.method} {request.path}", attributes={"http.request.method": request.method}):
                 return await self._calls.sender.send(request)

@@ -15,14 +15,17 @@ from raybus.kube.objects import Object
 ROUNDS = 5
 """Times that a compare-and-set is tried; the competitor (the watcher) only ever moves forward, so two are usual."""
 
+DELETED = "1"
+"""`Gone` header of an object that the API server has deleted; a watcher's tombstone says `left`, which may end."""
+
 _CONTROLLER_OF = {kind: controller for controller, kind in ROOTS.items()}
 
 
 def is_news(last: Message | None, uid: str, resource_version: str) -> bool:
-    """Whether an object is newer than what its subject holds. A UID that left a tombstone never comes back to life."""
+    """Whether an object is newer than what its subject holds. A UID that was deleted never comes back to life."""
     if last is None:
         return True
-    if H_GONE in last.headers and last.headers.get(H_UID) == uid:
+    if last.headers.get(H_GONE) == DELETED and last.headers.get(H_UID) == uid:
         return False
     return _number(resource_version) > _number(last.headers.get(H_RV, ""))
 
@@ -71,7 +74,7 @@ class Echo:
         """Leave tombstones for an object that does not exist any more; as `written`. Raises BusError."""
         if not BY_KIND[ref.kind].selectors:
             return 0
-        headers = {**self._headers(trace), H_UID: uid, H_GONE: "1"}
+        headers = {**self._headers(trace), H_UID: uid, H_GONE: DELETED}
         seqs = [await self._bury(subject, headers) for subject in views(key, ref.kind, None, ref.name)]
         return seqs[0]
 

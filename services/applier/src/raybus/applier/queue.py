@@ -15,7 +15,6 @@ from raybus.bus.port import BusError, Work
 
 KEEP_ALIVE = 0.7
 """Seconds between two in-progress acknowledgements (`ack_wait` is 2 s)."""
-FENCED_WAIT = 0.25
 BUS_WAIT = 1.0
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds until a Decision that failed comes again: they double from delivery to delivery."""
@@ -90,7 +89,7 @@ class Queue:
             run = await self._carrier.carry(job, memory)
         except Fenced as error:
             log.info("decision left to whom it belongs", root=name, why=str(error))
-            return None, FENCED_WAIT
+            return None, error.wait
         except BusError as error:
             log.warning(
                 "the view could not be told, the decision will be carried out again", root=name, error=str(error)
