@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from raybus.dev.images.oci import ImageConfig, ImageSize, write_archive
 
 NAME = "docker.io/raybus/toy:1"
@@ -84,14 +85,6 @@ def test_the_same_tree_gives_the_same_bytes_whatever_its_times(tmp_path: Path) -
         tree = make_tree(tmp_path / which, mtime)
         write_archive(tree, tmp_path / f"{which}.tar", name=NAME, config=CONFIG, compress=True)
     assert (tmp_path / "a.tar").read_bytes() == (tmp_path / "b.tar").read_bytes()
-
-
-def test_times_can_be_kept_for_byte_code(tmp_path: Path) -> None:
-    tree = make_tree(tmp_path / "root", 77)
-    write_archive(tree, tmp_path / "i.tar", name=NAME, config=CONFIG, keep_mtimes=True)
-    blobs, _, manifest = read(tmp_path / "i.tar")
-    entries = members(blobs["blobs/" + manifest["layers"][0]["digest"].replace(":", "/")])
-    assert {m.mtime for m in entries.values()} == {77}
 
 
 def test_a_failed_build_leaves_no_archive(tmp_path: Path) -> None:

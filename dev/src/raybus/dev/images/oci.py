@@ -73,14 +73,11 @@ class _Digest:
         return self._hash.hexdigest()
 
 
-def write_archive(
-    rootfs: Path, out: Path, *, name: str, config: ImageConfig, compress: bool = False, keep_mtimes: bool = False
-) -> ImageSize:
+def write_archive(rootfs: Path, out: Path, *, name: str, config: ImageConfig, compress: bool = False) -> ImageSize:
     """Write `rootfs` as the image `name` ("docker.io/library/x:tag") to the archive `out`, replacing it atomically.
 
-    The same folder gives the same bytes: entries are sorted, owners numeric (those of the files) and all times 0.
-    keep_mtimes leaves the files' own times in: CPython checks a `__pycache__/*.pyc` against its source's time, so a
-    tree of sources with ordinary byte code would be compiled anew at every start without it.
+    The same folder gives the same bytes: entries are sorted, owners numeric (those of the files) and all times 0. So
+    Python's byte code must have been compiled not to be checked against its source's time (`unchecked-hash`).
 
     Raises OSError if a file cannot be read or the archive cannot be written.
     """
@@ -89,7 +86,7 @@ def write_archive(
     try:
         with part.open("w+b") as archive:
             with _deferred_header(archive) as stored:
-                unpacked = _write_layer(rootfs, stored, compress=compress, keep_mtimes=keep_mtimes)
+                unpacked = _write_layer(rootfs, stored, compress=compress)
             manifest = _describe(archive, stored, unpacked, name, config)
             archive.write(bytes(2 * _BLOCK))
         part.replace(out)
@@ -112,18 +109,18 @@ def _deferred_header(archive: IO[bytes]) -> Iterator[_Digest]:
     archive.seek(end)
 
 
-def _write_layer(rootfs: Path, stored: _Digest, *, compress: bool, keep_mtimes: bool) -> _Digest:
+def _write_layer(rootfs: Path, stored: _Digest, *, compress: bool) -> _Digest:
     """Stream the layer's tar into `stored`; returns the digest of the uncompressed tar (the OCI diff id)."""
     if not compress:
-        _write_tree(rootfs, stored, keep_mtimes)
+        _write_tree(rootfs, stored)
         return stored
     with gzip.GzipFile(fileobj=stored, mode="wb", compresslevel=9, mtime=0, filename="") as packed:
         plain = _Digest(packed)
-        _write_tree(rootfs, plain, keep_mtimes)
+        _write_tree(rootfs, plain)
     return plain
 
 
-def _write_tree(rootfs: Path, sink: _Digest, keep_mtimes: bool) -> None:
+def _write_tree(rootfs: Path, sink: _Digest) -> None:
     # A stream tar only writes.
     with tarfile.open(fileobj=cast(IO[bytes], sink), mode="w|", format=tarfile.PAX_FORMAT) as layer:
         for relative in _walk(rootfs):
@@ -132,7 +129,7 @@ def _write_tree(rootfs: Path, sink: _Digest, keep_mtimes: bool) -> None:
             if entry is None:  # a socket: has no place in an image
                 continue
             entry.uname = entry.gname = ""
-            entry.mtime = int(entry.mtime) if keep_mtimes else 0
+            entry.mtime = 0
             if entry.isreg():
                 with path.open("rb") as content:
                     layer.addfile(entry, content)
