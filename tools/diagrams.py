@@ -39,7 +39,7 @@ def rayjob(table: Mapping[str, tuple[Row, ...]] = TABLE) -> str:
             "# Phases of a RayJob",
             "",
             "Drawn by `make diagrams` from `raybus.job_ctl.phases.TABLE`; do not edit. The phase is",
-            "`status.jobDeploymentStatus`; of a phase's rows the first whose guard holds is taken. Deletion comes before",
+            "`status.jobDeploymentStatus`; the first row whose guard holds is taken. Deletion goes before",
             "all rows. Failed goes on to Retrying only in the decision that entered it, so a stored Failed is final.",
             "",
             "```mermaid",

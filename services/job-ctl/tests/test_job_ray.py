@@ -51,6 +51,16 @@ ASKS: list[tuple[str, Callable[[], JobWorld], list[str]]] = [
         lambda: http().fact("probe", "missing", 1).fact("submit", "ok", 2),
         ["ProbeJob", "SubmitJob"],
     ),
+    (
+        "a hiccup does not take the submission back",
+        lambda: http().fact("submit", "ok", 1).fact("probe", "unreachable", 2),
+        ["ProbeJob", "SubmitJob"],
+    ),
+    (
+        "Ray's word is stored: only the probe goes on",
+        lambda: known(http()).fact("submit", "ok", 1).ray_says("RUNNING"),
+        ["ProbeJob"],
+    ),
     ("Ray knows it: only the probe goes on", lambda: http().ray_says("PENDING"), ["ProbeJob"]),
     ("no head pod, nobody to ask", lambda: without(http(), "pod", HEAD), []),
     (

@@ -32,6 +32,7 @@ def cluster(**fields: Any) -> dict[str, Any]:
 
 
 AUTOSCALING = cluster(enableInTreeAutoscaling=True)
+BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))])
 FAILED = {"jobDeploymentStatus": "Failed"}
 
 CASES: list[tuple[str, dict[str, Any], str]] = [
@@ -43,6 +44,9 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("5: runtimeEnvYAML a plain scalar", {"runtimeEnvYAML": "just text"}, SPEC),
     ("runtimeEnvYAML that is no YAML", {"runtimeEnvYAML": "a: [1"}, SPEC),
     ("runtimeEnvYAML with a value JSON lacks", {"runtimeEnvYAML": "a: .nan"}, SPEC),
+    ("runtimeEnvYAML that stands for billions of values", {"runtimeEnvYAML": BOMB}, SPEC),
+    ("runtimeEnvYAML that holds itself", {"runtimeEnvYAML": "a: &a [*a]"}, SPEC),
+    ("runtimeEnvYAML nested without end", {"runtimeEnvYAML": "a: " + "[" * 5000 + "]" * 5000}, SPEC),
     ("6: backoffLimit -1", {"backoffLimit": -1}, SPEC),
     ("7: InteractiveMode, backoffLimit 1", {"submissionMode": "InteractiveMode", "backoffLimit": 1}, SPEC),
     ("8: InteractiveMode, backoffLimit 0, to come", {"submissionMode": "InteractiveMode", "backoffLimit": 0}, TO_COME),

@@ -119,9 +119,12 @@ def asks(view: JobView, by_http: bool, soon: bool) -> tuple[Ask, ...]:
         return ()
     job_id = status.job_id
     look = ProbeJob(id=probe_id(job_id), head=target, job_id=job_id, fresh=FRESH_SOON if soon else FRESH)
+    if not by_http or status.job_status or not on_stored_head(view):
+        return (look,)
     fact = probe(view)
     unknown = fact is not None and fact.outcome == "missing"
-    if not by_http or status.job_status or not unknown or not on_stored_head(view):
+    # Once asked, it stays asked until Ray's word is stored: its fact is the prober's memory of having done it.
+    if not unknown and submitted(view) is None:
         return (look,)
     request = submit_request(view.job.spec, job_id)
     return (look, SubmitJob(id=submit_id(job_id), head=target, job_id=job_id, request=request))

@@ -1,13 +1,19 @@
 """`spec.runtimeEnvYAML` and the JSON texts made of it and of the metadata (contract rayjob §3.2, §5.3)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import yaml
 
+MAX_VALUES = 20_000
+"""Values in one runtime environment, aliases counted as often as they are used: a few lines of YAML can stand for
+millions."""
 
-class _Loader(yaml.SafeLoader):
+
+class _Loader(yaml.CSafeLoader):
     """YAML as JSON knows it: a date stays the text that it is."""
 
 
@@ -19,8 +25,9 @@ _Loader.yaml_implicit_resolvers = {
 _FILES = (".txt", ".in", ".toml", ".yml", ".yaml", ".lock")
 
 
-def parse(text: str) -> dict[str, Any]:
-    """The runtime environment as a JSON object; empty text or an empty document is an empty one.
+@lru_cache(maxsize=256)
+def parse(text: str) -> Mapping[str, Any]:
+    """The runtime environment as a JSON object, not to be changed; empty text or an empty document is an empty one.
 
     Raises ValueError, with a sentence for the user, when `text` is not a YAML mapping.
     """
@@ -28,13 +35,17 @@ def parse(text: str) -> dict[str, Any]:
         value = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ValueError(f"runtimeEnvYAML is not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise ValueError("runtimeEnvYAML is nested too deeply") from error
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise ValueError(f"runtimeEnvYAML must be a YAML mapping, but it is {_a(value)}")
-    result = _jsonable(value)
-    assert isinstance(result, dict)
-    return result
+    seen = count()
+    try:
+        return {_key(key): _jsonable(item, seen) for key, item in value.items()}
+    except RecursionError as error:
+        raise ValueError("runtimeEnvYAML is nested too deeply, or holds itself") from error
 
 
 def _a(value: object) -> str:
@@ -42,12 +53,14 @@ def _a(value: object) -> str:
     return names.get(type(value), f"a {type(value).__name__}")
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: Any, seen: Iterator[int]) -> Any:
     """JSON has only text as keys and no sets, binaries or infinite numbers. Raises ValueError."""
+    if next(seen) > MAX_VALUES:
+        raise ValueError(f"runtimeEnvYAML holds more than {MAX_VALUES} values")
     if isinstance(value, dict):
-        return {_key(key): _jsonable(item) for key, item in value.items()}
+        return {_key(key): _jsonable(item, seen) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
+        return [_jsonable(item, seen) for item in value]
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float) and value == value and abs(value) != float("inf"):
