@@ -1,0 +1,27 @@
+"""What ties children to their RayCluster."""
+
+from __future__ import annotations
+
+from raybus.api.decision import Json
+from raybus.api.v1 import API_VERSION, RayCluster
+from raybus.cluster_ctl import labels
+
+_CREATORS = ("RayCluster", "RayJob", "RayService")
+
+
+def owner_reference(cluster: RayCluster) -> Json:
+    """The controller reference that every child carries (contract reconcile §20)."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "RayCluster",
+        "name": cluster.metadata.name,
+        "uid": cluster.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def creator(cluster: RayCluster) -> str:
+    """The kind that made this RayCluster; missing or unknown means it was made by hand (contract objects §2.1)."""
+    kind = cluster.metadata.labels.get(labels.ORIGIN_KIND, "")
+    return kind if kind in _CREATORS else "RayCluster"

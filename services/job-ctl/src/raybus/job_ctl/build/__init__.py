@@ -1,0 +1,1 @@
+"""Whole children of a RayJob, one file per kind."""
