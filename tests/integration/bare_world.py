@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
@@ -85,7 +85,7 @@ class BareWorld:
         patch = json.dumps({"status": status})
         self.kubectl("patch", kind, name, "-n", self.namespace, "--subresource=status", "--type=merge", "-p", patch)
 
-    def pods_ready(self, count: int) -> list[Json]:
+    def pods_ready(self, count: int) -> Sequence[Json]:
         """Wait for `count` pods, then let all of them run and be ready."""
         pods = self.wait(f"{count} pods", lambda: found if len(found := self.list("pods")) >= count else None)
         for number, pod in enumerate(pods, 10):
