@@ -36,7 +36,7 @@ def test_times_to_the_nanosecond(text: str, expected: int) -> None:
 
 
 def test_headers_of_jetstream_are_not_the_messages_own() -> None:
-    assert js.own_headers({"Nats-TTL": "5", "K8s-RV": "1"}) == {"K8s-RV": "1"}
+    assert js.own_headers({js.TTL: "5", js.EXPECT_SUBJECT_SEQ: "0", "K8s-RV": "1"}) == {"K8s-RV": "1"}
     assert js.own_headers(None) == {}
 
 

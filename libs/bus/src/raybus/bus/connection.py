@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import nats.errors
 import structlog
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from raybus.bus.errors import CannotConnect
 from raybus.bus.jetstream import STATUS
+from raybus.bus.lean_client import LeanClient
 from raybus.bus.port import BusError
 from raybus.bus.settings import BusSettings
 
@@ -64,7 +64,7 @@ class Link:
     """One nats-py client from its connect to its loss. `lost` is "" until then, then says why."""
 
     def __init__(self, user: str) -> None:
-        self.client = Client()
+        self.client = LeanClient()
         self.lost = ""
         self.refusal = ""
         self._inbox = f"_INBOX.{user or 'anonymous'}.{random.getrandbits(64):016x}"

@@ -14,7 +14,7 @@ from raybus.api.times import Instant
 from raybus.bus.port import Message
 
 API = "$JS.API"
-EXPECT_SUBJECT_SEQ, EXPECT_STREAM, TTL = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Stream", "Nats-TTL"
+EXPECT_SUBJECT_SEQ, TTL = "Nats-Expected-Last-Subject-Sequence", "Nats-TTL"
 STATUS, DESCRIPTION = "Status", "Description"
 
 WRONG_LAST_SEQUENCE = 10071
@@ -104,12 +104,16 @@ def delivery(reply: str) -> Delivery:
     return Delivery(int(tokens[at]), int(tokens[at + 1]), int(tokens[at + 2]), int(tokens[at + 3]))
 
 
-def own_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """The headers without those that belong to JetStream."""
-    return {key: value for key, value in headers.items() if not key.startswith("Nats-")} if headers else {}
+def own_headers(headers: dict[str, str] | None) -> dict[str, str]:
+    """The headers, just received, without those that JetStream keeps of a publish."""
+    if headers is None:
+        return {}
+    headers.pop(EXPECT_SUBJECT_SEQ, None)
+    headers.pop(TTL, None)
+    return headers
 
 
-def delivered(subject: str, data: bytes, headers: Mapping[str, str] | None, about: Delivery) -> Message:
+def delivered(subject: str, data: bytes, headers: dict[str, str] | None, about: Delivery) -> Message:
     """A message that a consumer delivered."""
     return Message(
         subject=subject,
@@ -120,15 +124,12 @@ def delivered(subject: str, data: bytes, headers: Mapping[str, str] | None, abou
     )
 
 
-def fetched(data: bytes, headers: Mapping[str, str]) -> Message:
+def fetched(data: bytes, headers: dict[str, str]) -> Message:
     """A message that DIRECT.GET answered. Raises KeyError, ValueError when the answer lacks JetStream's headers."""
-    return Message(
-        subject=headers["Nats-Subject"],
-        data=data,
-        headers=own_headers(headers),
-        seq=int(headers["Nats-Sequence"]),
-        stored_at=Instant(nanoseconds(headers["Nats-Time-Stamp"]) / 1e9),
-    )
+    stored_at = Instant(nanoseconds(headers.pop("Nats-Time-Stamp")) / 1e9)
+    subject, seq = headers.pop("Nats-Subject"), int(headers.pop("Nats-Sequence"))
+    headers.pop("Nats-Stream", None)
+    return Message(subject=subject, data=data, headers=own_headers(headers), seq=seq, stored_at=stored_at)
 
 
 def nanoseconds(text: str) -> int:

@@ -21,6 +21,8 @@ PUT_PATIENCE = 20.0
 PUT_ATTEMPT = 3.0
 """Seconds that one attempt waits for its acknowledgement."""
 PUTS_IN_FLIGHT = 1024
+HEADERS_MOST = 64 << 10
+"""Bytes of headers that no message reaches."""
 AGAIN_FIRST, AGAIN_MOST = 0.05, 0.5
 """Seconds between two attempts."""
 ROUND_TRIP = 4.0
@@ -71,7 +73,7 @@ class NatsBus:
         expect: int | None = None,
         ttl: int | None = None,
     ) -> int:
-        control: dict[str, str] = {js.EXPECT_STREAM: stream}
+        control: dict[str, str] = {}
         if expect is not None:
             control[js.EXPECT_SUBJECT_SEQ] = str(expect)
         if ttl is not None:
@@ -110,8 +112,7 @@ class NatsBus:
         return _key_value(await self._last(BUCKET, _KEYS + key))
 
     async def put_key(self, key: str, value: bytes, *, revision: int) -> int:
-        control = {js.EXPECT_STREAM: BUCKET, js.EXPECT_SUBJECT_SEQ: str(revision)}
-        return await self._store(BUCKET, _KEYS + key, value, {}, control)
+        return await self._store(BUCKET, _KEYS + key, value, {}, {js.EXPECT_SUBJECT_SEQ: str(revision)})
 
     async def watch_keys(self, pattern: str) -> AsyncIterator[tuple[str, KeyValue] | Loaded | Reset]:
         async for item in self._follow([last_of_each(BUCKET, _KEYS + pattern)]):
@@ -243,7 +244,7 @@ class NatsBus:
         """After an attempt whose acknowledgement was lost: the sequence of our own message if it was stored, else
         Conflict (ADR 0032)."""
         last = await self._last(stream, subject)
-        if last is not None and last.data == data and last.headers == {k: v.strip() for k, v in headers.items()}:
+        if last is not None and last.data == data and last.headers == headers:
             return last.seq
         raise Conflict(f"{subject}: {error.description}")
 
@@ -293,12 +294,15 @@ class Waiting:
         now = asyncio.get_running_loop().time()
         if now - self._said > SAY_EVERY:
             self._said = now
-            log.info("loading from the bus again", why=why)
+            log.warning("loading from the bus again", why=why)
         await asyncio.sleep(self._wait)
         self._wait = min(self._wait * 2, AGAIN_MOST)
 
 
 def _check_size(subject: str, data: bytes, headers: Mapping[str, str], link: Link) -> None:
+    """nats-py looks at the body alone, and the server closes the connection upon a message that is too large."""
+    if len(data) + HEADERS_MOST < link.max_payload:
+        return
     size = len(data) + 14 + sum(len(key) + len(value.encode()) + 4 for key, value in headers.items())
     if size > link.max_payload:
         raise BusError(
