@@ -17,7 +17,7 @@ from raybus.job_ctl.build.submitter_job import submitter_job
 from raybus.job_ctl.settings import JobKnobs
 
 KUBERAY = JobKnobs(submitter="ray")
-ALL_FIELDS = {
+ALL_FIELDS: dict[str, Any] = {
     "entrypoint": "  python a.py && echo $HOME ",
     "runtimeEnvYAML": 'env_vars: {A: "x < y", B: "it\'s"}\npip: [numpy]\n',
     "metadata": {"owner": "me", "b": 'q"uote'},
@@ -156,7 +156,7 @@ def test_backoff_limit(config: Any, limit: int) -> None:
     assert job(submitterConfig=config)["spec"]["backoffLimit"] == limit
 
 
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"mine": "1", "ray.io/originated-from-crd": "no"}},
     "spec": {"containers": [{"name": "first", "image": "sub:1", "args": ["lost"]}, {"name": "second"}]},
 }

@@ -2,6 +2,7 @@
 scenarios; ADR 0060, 0063)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from jobworld import (
@@ -29,7 +30,7 @@ from raybus.job_ctl.settings import JobKnobs
 def test_128_the_first_attempt_has_names_and_start_before_anything_is_made() -> None:
     decision = new().decide(0)
     status = decision.status
-    assert status is not None and decision.finalizers == {"ray.io/rayjob-finalizer"}
+    assert status is not None and decision.finalizers == frozenset({"ray.io/rayjob-finalizer"})
     assert status["startTime"] == rfc(0) and (status["failed"], status["succeeded"]) == (0, 0)
     (create,) = decision.intents
     assert isinstance(create, Create) and create.ref.kind == "RayCluster"
@@ -190,7 +191,7 @@ def test_the_next_attempt_has_new_names_and_a_new_start() -> None:
 
 
 # ------------------------------------------------------------------ clean-up
-def ended(phase: str = "Complete", **fields: object) -> JobWorld:
+def ended(phase: str = "Complete", **fields: Any) -> JobWorld:
     world = running(**fields)
     world.status = {**world.status, "jobDeploymentStatus": phase, "jobStatus": "SUCCEEDED", "endTime": rfc(10)}
     return world
@@ -262,7 +263,7 @@ def test_a_new_phase_is_never_mere_progress() -> None:
 
 
 # ------------------------------------------------------------------ refused, mended (ADR 0060)
-def refused(started: bool, generation: int, **fields: object) -> JobWorld:
+def refused(started: bool, generation: int, **fields: Any) -> JobWorld:
     world = running(**fields) if started else new(**fields)
     world.status = {
         **world.status,

@@ -33,7 +33,7 @@ def cluster(**fields: Any) -> dict[str, Any]:
 
 AUTOSCALING = cluster(enableInTreeAutoscaling=True)
 BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))])
-FAILED = {"jobDeploymentStatus": "Failed"}
+FAILED: dict[str, Any] = {"jobDeploymentStatus": "Failed"}
 
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("a plain job is fine", {}, OK),

@@ -1,18 +1,20 @@
 """serve-ctl tells each RayService that it is not handled yet, and does nothing else."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from raybus.api.decision import NOTHING, Decision
+from raybus.api.decision import NOTHING, Decision, Json
 from raybus.api.times import Instant
 from raybus.api.view import Entry, View
 from raybus.serve_ctl.controller import controller
 
 
-def decided(generation: int = 1, now: float = 0.0, **fields: object) -> Decision:
+def decided(generation: int = 1, now: float = 0.0, spec: Json | None = None, meta: Json | None = None) -> Decision:
     serve = controller()
-    metadata = {"name": "s", "namespace": "n", "uid": "u", "generation": generation, **fields.pop("metadata", {})}  # type: ignore[dict-item] # a mapping by its name
-    raw = msgspec.json.encode({"metadata": metadata, **fields})
+    metadata = {"name": "s", "namespace": "n", "uid": "u", "generation": generation, **(meta or {})}
+    raw = msgspec.json.encode({"metadata": metadata, "spec": spec or {}})
     entry = Entry(value=serve.decoders["rayservice"](raw))
     view = View(controller="serve", namespace="n", name="s", entries={("rayservice", "s"): entry})
     gathered = serve.gather(view)
@@ -37,11 +39,11 @@ def test_the_decision_stays_the_same_until_the_generation_changes() -> None:
     "fields",
     [
         pytest.param({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}, id="managed by another"),
-        pytest.param({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, id="being deleted"),
+        pytest.param({"meta": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, id="being deleted"),
     ],
 )
-def test_it_says_nothing_about_a_rayservice(fields: dict[str, object]) -> None:
-    assert decided(**fields) == NOTHING  # type: ignore[arg-type] # fields of the object by name
+def test_it_says_nothing_about_a_rayservice(fields: dict[str, Any]) -> None:
+    assert decided(**fields) == NOTHING
 
 
 def test_a_view_without_the_rayservice_is_not_decided() -> None:

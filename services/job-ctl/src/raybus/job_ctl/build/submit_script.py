@@ -3,10 +3,7 @@
 from raybus.api.v1 import RayJobSpec
 from raybus.job_ctl import runtime_env
 
-_PROBE = (
-    "import sys, urllib.request as u; "
-    "sys.exit(0 if b'success' in u.urlopen('{url}', timeout=10).read() else 1)"
-)
+_PROBE = "import sys, urllib.request as u; sys.exit(0 if b'success' in u.urlopen('{url}', timeout=10).read() else 1)"
 
 
 def submit_script(spec: RayJobSpec, dashboard: str, job_id: str) -> str:
