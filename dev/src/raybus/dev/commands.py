@@ -21,10 +21,14 @@ def cluster_up(
 
     Parameters
     ----------
-    name: Name of the cluster; several can stand side by side.
-    kubeconfig: Use this existing cluster instead of one of our own.
-    bare: No nodes, no scheduler: only what the recorded cases need.
-    nodes: "real" (the default), or "kwok:20" for 20 simulated nodes; may be given twice.
+    name
+        Name of the cluster; several can stand side by side.
+    kubeconfig
+        Use this existing cluster instead of one of our own.
+    bare
+        No nodes, no scheduler: only what the recorded cases need.
+    nodes
+        "real" (the default), or "kwok:20" for 20 simulated nodes; may be given twice.
     """
 
     def bring_up() -> None:
@@ -40,7 +44,8 @@ def cluster_down(*, name: str = "dev") -> None:
 
     Parameters
     ----------
-    name: Name of the cluster.
+    name
+        Name of the cluster.
     """
     _or_exit(lambda: say(f"{name} is down." if clusters.down(name) else f"{name} was not up."))
 
@@ -50,7 +55,8 @@ def cluster_status(*, name: str | None = None) -> None:
 
     Parameters
     ----------
-    name: Name of the cluster; all clusters when left out.
+    name
+        Name of the cluster; all clusters when left out.
     """
 
     def show() -> None:
@@ -67,8 +73,10 @@ def cluster_kubeconfig(*, name: str = "dev", user: str = "admin") -> None:
 
     Parameters
     ----------
-    name: Name of the cluster.
-    user: "admin", or one of the services that talk to Kubernetes: "watcher", "applier", "prober".
+    name
+        Name of the cluster.
+    user
+        "admin", or one of the services that talk to Kubernetes: "watcher", "applier", "prober".
     """
 
     def show() -> None:
