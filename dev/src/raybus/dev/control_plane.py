@@ -1,6 +1,7 @@
 """Bring up etcd, the API server and the controllers, and the API objects that Raybus needs in them."""
 
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from raybus.dev import components
+from raybus.dev.errors import DevError
 from raybus.dev.gotools import module_documents
 from raybus.dev.kubectl import Kubectl
 from raybus.dev.paths import repository
@@ -67,9 +69,22 @@ def apply_api_objects(kubectl: Kubectl, bare: bool) -> None:
             if crds:
                 kubectl.apply(*crds)
         if crds:
-            kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+            _wait_established(kubectl)
         if root:
             apply_rbac(kubectl, root / "charts" / "raybus" / "rbac")
+
+
+def _wait_established(kubectl: Kubectl) -> None:
+    """`kubectl wait` gives up at once on a CRD without any condition yet, as it is for an instant: ask again."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+            return
+        except DevError as error:
+            if "accessor error" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.2)
 
 
 def foreign_crds() -> list[Path]:
