@@ -104,7 +104,7 @@ def test_it_leaves_at_once_when_told_to(dashboard: FakeDashboard, number: signal
     while process.stdout.readline() != "hello\n":
         pass
     process.send_signal(number)
-    _, err = process.communicate(timeout=2)
+    _, err = process.communicate(timeout=10)
     assert process.returncode == 128 + number
     assert err == f"ERROR -- stopped by {number.name}; the Ray job is not\n"
 
@@ -122,5 +122,5 @@ def test_it_says_what_it_waits_for_and_leaves_at_once_when_told_to(address: str,
     assert line.startswith(f"INFO -- Waiting for the Ray cluster at http://{address or gone.address}: ")
     assert why in line
     process.terminate()
-    process.communicate(timeout=2)
+    process.communicate(timeout=10)
     assert process.returncode == 143

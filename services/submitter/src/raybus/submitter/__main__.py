@@ -1,9 +1,7 @@
 """`/submitter`: see --help."""
 
 import os
-import signal
 import sys
-from types import FrameType
 
 from raybus.submitter import say
 from raybus.submitter.dashboard import Refused, Unreachable
@@ -11,19 +9,12 @@ from raybus.submitter.follow import follow
 from raybus.submitter.options import UsageError, parse_options
 from raybus.submitter.result import own_result, report
 from raybus.submitter.start import ensure_submitted, wait_for_cluster
+from raybus.submitter.stopping import leave_on_signals
 from raybus.submitter.timing import Timing
 
 
-def stop(signum: int, _frame: FrameType | None) -> None:
-    """Leave at once: nothing is buffered, and the Ray job goes on without us. (As process 1 of a container a signal
-    without a handler would do nothing at all.)"""
-    say.error(f"stopped by {signal.Signals(signum).name}; the Ray job is not")
-    os._exit(128 + signum)
-
-
 def main() -> int:
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    leave_on_signals()
     timing = Timing()
     try:
         options = parse_options(sys.argv[1:], os.environ)

@@ -34,6 +34,9 @@ class Timing:
         return min(self.first_wait * 2.0 ** min(tries - 1, 30), self.longest_wait)
 
 
+_AGAIN = 0.5
+
+
 class OutOfTime(OSError):
     """A blocking call took longer than its bound."""
 
@@ -47,10 +50,12 @@ def bounded(seconds: float) -> Iterator[None]:
     """
 
     def expire(_signum: int, _frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         raise OutOfTime(f"no complete answer within {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # Repeated, because the first signal may come right before a system call, which then sleeps through it.
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
     try:
         yield
     finally:
