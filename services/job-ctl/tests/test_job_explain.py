@@ -92,6 +92,22 @@ CASES: list[tuple[str, Callable[[], JobWorld], str, str, str, str]] = [
         "kubectl logs job/demo",
     ),
     (
+        "the submitter has failed, and that is stored",
+        lambda: failed("SubmissionFailed", "BackoffLimitExceeded: limit reached"),
+        "SUBMISSION_FAILED",
+        "RayJob n/demo",
+        "BackoffLimitExceeded",
+        "kubectl logs job/demo -n n",
+    ),
+    (
+        "another operator's failure",
+        lambda: failed("WhoKnows", "said KubeRay"),
+        "JOB_FAILED",
+        "RayJob n/demo",
+        "said KubeRay",
+        "",
+    ),
+    (
         "the dashboard does not answer",
         lambda: running("HTTPMode").fact("probe", "unreachable", 2),
         "DASHBOARD_UNREACHABLE",
@@ -116,6 +132,12 @@ CASES: list[tuple[str, Callable[[], JobWorld], str, str, str, str]] = [
         "kubectl edit rayjob demo -n n",
     ),
 ]
+
+
+def failed(reason: str, message: str) -> JobWorld:
+    world = running()
+    world.status.update(jobDeploymentStatus="Failed", reason=reason, message=message, endTime=rfc(1))
+    return world
 
 
 def with_cluster_reason(world: JobWorld) -> JobWorld:

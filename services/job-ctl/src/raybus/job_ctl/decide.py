@@ -37,6 +37,7 @@ def decide(view: JobView, now: Instant, knobs: JobKnobs) -> Decision:
     after, trail = run(before)
     todo = intents(after)
     waits = [at for at in (*deadlines(after), clean_up_at(after)) if at is not None]
+    told = {why.reason for why in trail}
     changed = _worth_writing(view.status, after.status)
     return Decision(
         status=_json(after.status) if changed else None,
@@ -45,7 +46,7 @@ def decide(view: JobView, now: Instant, knobs: JobKnobs) -> Decision:
         asks=ray.asks(view, after.by_http, soon=any(at <= now for at in deadlines(before))),
         wake_at=min((at for at in waits if at > now), default=None),
         notes=tuple(_notes(after)) if changed else (),
-        because=(*trail, *explain(after, todo)),
+        because=(*trail, *(why for why in explain(after, todo) if why.reason not in told)),
         progress=changed and _only_progress(view.status, after.status),
         urgent=after.phase in _URGENT,
     )

@@ -6,7 +6,7 @@ from raybus.api.decision import Intent, Why
 from raybus.api.messages import Refusal, fingerprint
 from raybus.api.reasons import Reason
 from raybus.api.times import format_time
-from raybus.api.v1 import NEW, ClusterConditionType, ConditionStatus
+from raybus.api.v1 import NEW, ClusterConditionType, ConditionStatus, JobStatus
 from raybus.api.v1 import JobDeploymentStatus as P
 from raybus.job_ctl import ray
 from raybus.job_ctl.children import clean_up_at
@@ -51,6 +51,9 @@ def _refusal_reason(refusal: Refusal) -> Reason:
 
 
 # ------------------------------------------------------------------ by phase
+_SUBMITTER_LOG = "read the submitter's log with `kubectl logs job/{name} -n {ns}`"
+
+
 def _initializing(s: Situation) -> Iterator[Why]:
     cluster, name = s.view.cluster, s.status.ray_cluster_name
     if cluster is None:
@@ -146,7 +149,7 @@ def _running(s: Situation) -> Iterator[Why]:
 def _submitter(s: Situation) -> Iterator[Why]:
     end = finish(s.view.submitter)
     about = s.view.ref("Job", s.view.name)
-    log = f"read its log with `kubectl logs job/{s.view.name} -n {s.view.namespace}`"
+    log = _SUBMITTER_LOG.format(name=s.view.name, ns=s.view.namespace)
     if end is not None and end.failed:
         text = f"submitter Job {s.view.name} failed: {end.reason}: {end.message}"
         yield Why(reason=Reason.SUBMITTER_FAILED, text=text, about=about, next_step=log)
@@ -162,6 +165,22 @@ def _retrying(s: Situation) -> Iterator[Why]:
     left = [f"RayCluster {s.status.ray_cluster_name}"] if s.view.cluster is not None else []
     left += [f"Job {s.view.name}"] if s.view.submitter is not None and not s.by_http else []
     yield Why(reason=Reason.RETRYING, text=f"the next attempt waits until {' and '.join(left)} is gone")
+
+
+def _complete(s: Situation) -> Iterator[Why]:
+    reason = Reason.JOB_STOPPED if s.status.job_status == JobStatus.STOPPED else Reason.JOB_SUCCEEDED
+    yield Why(reason=reason, text=f"Ray reports {s.status.job_status} for job {s.status.job_id}")
+    yield from _ended(s)
+
+
+def _failed(s: Situation) -> Iterator[Why]:
+    """What the status says of the failure; a reason that another operator has left may be none of ours."""
+    known = s.status.reason in set(Reason)
+    reason = Reason(s.status.reason) if known else Reason.JOB_FAILED
+    step = _SUBMITTER_LOG.format(name=s.view.name, ns=s.view.namespace) if reason == Reason.SUBMISSION_FAILED else ""
+    text = s.status.message or f"job {s.status.job_id} has failed"
+    yield Why(reason=reason, text=text, about=s.view.ref("RayJob", s.view.name), next_step=step)
+    yield from _ended(s)
 
 
 def _ended(s: Situation) -> Iterator[Why]:
@@ -185,7 +204,7 @@ _BY_PHASE: Mapping[str, Callable[[Situation], Iterator[Why]]] = {
     P.INITIALIZING: _initializing,
     P.RUNNING: _running,
     P.RETRYING: _retrying,
-    P.COMPLETE: _ended,
-    P.FAILED: _ended,
+    P.COMPLETE: _complete,
+    P.FAILED: _failed,
     P.VALIDATION_FAILED: _validation_failed,
 }
