@@ -21,7 +21,7 @@ class JobSettings(CommonSettings):
     )
     status_check_timeout_seconds: int = setting(
         300,
-        "Seconds without an answer of the dashboard until a job fails.",
+        "Seconds without an answer of the dashboard until a job fails; 300 in the place of zero and less.",
         env=("RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS",),
     )
     delete_rayjob_cr_after_job_finishes: bool = setting(
@@ -42,10 +42,10 @@ class JobSettings(CommonSettings):
 
 def knobs(settings: JobSettings) -> JobKnobs:
     """What decisions need of the settings. Raises SettingsError for feature gates that cannot be honoured."""
-    gates = read_gates(settings.feature_gates)
+    gates, limit = read_gates(settings.feature_gates), settings.status_check_timeout_seconds
     return JobKnobs(
         transition_grace=settings.transition_grace_seconds,
-        status_check_timeout=settings.status_check_timeout_seconds,
+        status_check_timeout=limit if limit > 0 else JobKnobs.status_check_timeout,
         delete_rayjob=settings.delete_rayjob_cr_after_job_finishes,
         login_shell=settings.enable_login_shell,
         cluster_domain=settings.cluster_domain,
