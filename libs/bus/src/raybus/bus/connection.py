@@ -193,6 +193,16 @@ class Link:
                 await self.client.close()
         except (TimeoutError, nats.errors.Error, OSError) as error:
             log.debug("connection not closed in order", why=_text(error))
+        self._end_tasks()
+
+    def _end_tasks(self) -> None:
+        """nats-py leaves its tasks behind when its own close breaks off."""
+        client = self.client
+        for subscription in list(client._subs.values()):
+            subscription._stop_processing()
+        for task in (client._reading_task, client._flusher_task, client._ping_interval_task):
+            if task is not None:
+                task.cancel()
 
     async def _send(self, subject: str, data: bytes, reply: str, headers: Mapping[str, str] | None) -> None:
         if self.lost:
