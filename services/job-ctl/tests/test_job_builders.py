@@ -110,7 +110,8 @@ def test_the_default_template_with_the_small_submitter() -> None:
     assert (only["name"], only["image"], only["command"]) == ("ray-job-submitter", "x/submitter:1", ["/submitter"])
     assert only["resources"] == container()["resources"]
     flags, entrypoint = only["args"][:-2], only["args"][-1]
-    assert only["args"][-2] == "--" and entrypoint == "python a.py && echo $HOME"
+    # Kubernetes reads `$$` as `$` (ADR 0029).
+    assert only["args"][-2] == "--" and entrypoint == "python a.py && echo $$HOME"
     assert dict(zip(flags[::2], flags[1::2], strict=True)) == {
         "--runtime-env-json": '{"env_vars":{"A":"x \\u003c y","B":"it\'s"},"pip":["numpy"]}',
         "--metadata-json": '{"b":"q\\"uote","owner":"me"}',
