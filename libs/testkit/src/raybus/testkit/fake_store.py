@@ -3,11 +3,13 @@
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from raybus.api.times import Instant
 from raybus.bus.port import Conflict, Message
 
 
+@lru_cache(maxsize=200_000)
 def matches(pattern: str, subject: str) -> bool:
     """Whether `subject` matches the NATS filter `pattern` (`*` = one token, `>` at the end = one or more)."""
     wanted, got = pattern.split("."), subject.split(".")

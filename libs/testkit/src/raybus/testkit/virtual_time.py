@@ -2,16 +2,19 @@
 
 Every callback runs in the context it was scheduled in; a service is known by the context variable SERVICE. Frozen
 services keep their callbacks until they thaw (like SIGSTOP: timers that came due meanwhile fire at once then).
+Runs repeat exactly: tasks and futures hash by their number, so that sets of them have an order.
 """
 
 import asyncio
+import heapq
+import itertools
 import selectors
-from collections.abc import Callable, Coroutine
-from contextvars import Context, ContextVar, copy_context
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from collections import deque
+from collections.abc import Coroutine
+from contextvars import Context, ContextVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 SERVICE: ContextVar[str] = ContextVar("SERVICE", default="")
 """The simulated process that the running code belongs to, "" = the simulator itself."""
@@ -21,67 +24,93 @@ class Stuck(Exception):
     """Everything waits for something that no timer will ever bring."""
 
 
-class _Selector(selectors.BaseSelector):
-    """Selects nothing: instead of waiting it tells the loop how long it would have waited."""
+class _NoSelector(selectors.BaseSelector):
+    """Selects nothing: nothing real is waited for."""
 
     def __init__(self) -> None:
-        self.files: dict[Any, selectors.SelectorKey] = {}
-        self.waited: Callable[[float | None], None] = lambda _: None
+        self._files: dict[Any, selectors.SelectorKey] = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = selectors.SelectorKey(fileobj, fileobj if isinstance(fileobj, int) else fileobj.fileno(), events, data)
-        self.files[fileobj] = key
+        self._files[fileobj] = key
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self.files.pop(fileobj)
+        return self._files.pop(fileobj)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self.waited(timeout)
         return []
 
     def get_map(self) -> Any:
-        return self.files
+        return self._files
+
+
+_numbers = itertools.count()
+
+
+class _Future(asyncio.Future[Any]):
+    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._number = next(_numbers)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class _Task(asyncio.Task[Any]):
+    def __init__(self, coro: Any, *, loop: asyncio.AbstractEventLoop, context: Context | None = None) -> None:
+        self._number = next(_numbers)
+        super().__init__(coro, loop=loop, context=context)
+
+    def __hash__(self) -> int:
+        return self._number
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """`time()` is virtual seconds since the start of the run."""
 
+    # What asyncio's own loop keeps under these names; `_run_once` below takes the place of its turn.
+    _ready: deque[Any]
+    _scheduled: list[Any]
+    _stopping: bool
+
     def __init__(self) -> None:
-        selector = _Selector()
-        super().__init__(selector)
-        selector.waited = self._advance
+        super().__init__(_NoSelector())
         self._virtual = 0.0
-        self._frozen: dict[str, list[tuple[Callable[..., Any], tuple[Any, ...], Context]]] = {}
+        self._frozen: dict[str, list[Any]] = {}
+        self.set_task_factory(lambda loop, coro, context=None: _Task(coro, loop=loop, context=context))
 
     def time(self) -> float:
         """Virtual seconds."""
         return self._virtual
 
-    def _advance(self, timeout: float | None) -> None:
-        if timeout is None:
-            raise Stuck(f"at {self._virtual:.3f} s nothing is scheduled and the run has not ended")
-        if timeout > 0:
-            self._virtual += timeout
+    def create_future(self) -> asyncio.Future[Any]:
+        """A future of this loop."""
+        return _Future(loop=self)
 
-    def call_soon(
-        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
-    ) -> asyncio.Handle:
-        context = context or copy_context()
-        return super().call_soon(self._run_or_keep, callback, args, context, context=context)
-
-    def call_at(
-        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        context = context or copy_context()
-        return super().call_at(when, self._run_or_keep, callback, args, context, context=context)
-
-    def _run_or_keep(self, callback: Callable[..., Any], args: tuple[Any, ...], context: Context) -> None:
-        kept = self._frozen.get(context.get(SERVICE, ""))
-        if kept is None:
-            callback(*args)
-        else:
-            kept.append((callback, args, context))
+    def _run_once(self) -> None:
+        """One turn, in place of the loop's own: the same order of callbacks, but time jumps to the next timer."""
+        ready, scheduled = self._ready, self._scheduled
+        while scheduled and scheduled[0]._cancelled:
+            heapq.heappop(scheduled)._scheduled = False
+        if not ready and not self._stopping:
+            if not scheduled:
+                raise Stuck(f"at {self._virtual:.3f} s nothing is scheduled and the run has not ended")
+            self._virtual = max(self._virtual, scheduled[0]._when)
+        while scheduled and scheduled[0]._when <= self._virtual:
+            handle = heapq.heappop(scheduled)
+            handle._scheduled = False
+            ready.append(handle)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            if self._frozen:
+                kept = self._frozen.get(handle._context.get(SERVICE, ""))
+                if kept is not None:
+                    kept.append(handle)
+                    continue
+            handle._run()
 
     def freeze(self, service: str) -> None:
         """Stop `service` between two of its callbacks."""
@@ -89,8 +118,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def thaw(self, service: str) -> None:
         """Let `service` go on with all that came due while it was frozen, in order."""
-        for callback, args, context in self._frozen.pop(service, []):
-            self.call_soon(callback, *args, context=context)
+        self._ready.extend(self._frozen.pop(service, []))
+
+    def is_frozen(self, service: str) -> bool:
+        """Whether `service` is stopped at present."""
+        return service in self._frozen
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:
