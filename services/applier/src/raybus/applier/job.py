@@ -18,7 +18,7 @@ _DECODER = msgspec.json.Decoder(IntentMessage)
 
 
 class Invalid(Exception):
-    """A message that cannot be carried out; `str()` says why. `root_uid` is "" where not even that can be read."""
+    """A message that cannot be carried out; `str()` says why."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ def read_job(work: Work) -> Job:
         controller, partition, namespace, name = parse_root(message.subject)
     except ValueError as error:
         raise Invalid(str(error)) from error
+    if controller not in ROOTS:
+        raise Invalid(f"no controller is called {controller!r}")
     schema = message.headers.get(H_SCHEMA, "")
     if schema != SCHEMA:
         raise Invalid(f"message version {schema!r}, this applier reads {SCHEMA!r}")

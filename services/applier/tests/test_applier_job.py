@@ -1,0 +1,56 @@
+"""Reading Decisions: everything that is not one is Invalid, with a reason."""
+
+import msgspec
+import pytest
+
+from raybus.api import subjects
+from raybus.api.decision import Create, Ref
+from raybus.api.messages import H_EPOCH, H_SCHEMA, H_VIEW_SEQ, SCHEMA, Epoch, IntentMessage, Root
+from raybus.api.times import Instant
+from raybus.applier.job import Invalid, read_job
+from raybus.bus.port import Message
+
+INTENT = subjects.intent("cluster", "ns", "c")
+GOOD = {H_EPOCH: "1:2", H_VIEW_SEQ: "7", H_SCHEMA: SCHEMA}
+ROOT = Root(kind="RayCluster", namespace="ns", name="c", uid="u", resource_version="1")
+
+
+class Delivery:
+    def __init__(self, data: bytes, headers: dict[str, str], subject: str = INTENT) -> None:
+        self.message = Message(subject=subject, data=data, headers=headers, seq=1, stored_at=Instant(0))
+
+    async def done(self) -> None: ...
+
+    async def again(self, delay: float) -> None: ...
+
+    async def in_progress(self) -> None: ...
+
+
+def body(kind: str = "Pod", name: str = "c") -> bytes:
+    root = msgspec.structs.replace(ROOT, name=name)
+    return msgspec.json.encode(IntentMessage(root=root, intents=(Create(ref=Ref(kind, "ns", "p"), body={}),)))
+
+
+def test_a_decision_is_read_with_its_fences() -> None:
+    job = read_job(Delivery(body(), GOOD))
+    assert (job.epoch, job.view_seq, job.key) == (Epoch(1, 2), 7, ("cluster", "ns", "c"))
+
+
+@pytest.mark.parametrize(
+    ("delivery", "words"),
+    [
+        (Delivery(b"\x00", GOOD), "no Decision"),
+        (Delivery(b'{"root": 1}', GOOD), "no Decision"),
+        (Delivery(body(), {}), "version ''"),
+        (Delivery(body(), {**GOOD, H_SCHEMA: "99"}), "version '99'"),
+        (Delivery(body(), {**GOOD, H_EPOCH: "x"}), "must be numbers"),
+        (Delivery(body(), {**GOOD, H_VIEW_SEQ: ""}), "must be numbers"),
+        (Delivery(body(name="d"), GOOD), "the subject about RayCluster ns/c"),
+        (Delivery(body(kind="Node"), GOOD), "no such kind: Node"),
+        (Delivery(body(), GOOD, "intent.x"), "not an INTENT"),
+        (Delivery(body(), GOOD, "intent.nobody.1.ns.c"), "no controller"),
+    ],
+)
+def test_what_is_no_decision_says_why(delivery: Delivery, words: str) -> None:
+    with pytest.raises(Invalid, match=words):
+        read_job(delivery)
