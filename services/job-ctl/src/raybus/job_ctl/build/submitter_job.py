@@ -88,5 +88,5 @@ def _arguments(spec: RayJobSpec) -> list[str]:
         ("--entrypoint-num-gpus", f"{spec.entrypoint_num_gpus:g}" if spec.entrypoint_num_gpus > 0 else ""),
     ]
     given = [word for name, value in flags if value for word in (name, value)]
-    # Kubernetes reads `$$` in arguments as `$` and replaces `$(NAME)`; the job's own dollars are not meant for it (ADR 0029).
+    # Kubernetes reads `$$` in arguments as `$` and replaces `$(NAME)`; the job's dollars are not for it (ADR 0029).
     return [word.replace("$", "$$") for word in (*given, "--", spec.entrypoint.strip())]
