@@ -30,11 +30,20 @@ class Consumer:
         self.match()
 
     async def next(self, reachable: Callable[[], bool]) -> Message:
-        """The next message. `reachable`: whether the one who waits has a connection."""
+        """The next message. `reachable`: whether the one who waits has a connection.
+
+        Who stops waiting with a message in hand gives it back, as the adapter does; who has lost his connection
+        (a crash is a cut first) cannot.
+        """
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting.append((reachable, answer))
         self.match()
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and reachable():
+                self.later(answer.result().seq, 0.0)
+            raise
 
     def later(self, seq: int, delay: float) -> None:
         """Deliver `seq` again after `delay` seconds unless it is settled before."""
