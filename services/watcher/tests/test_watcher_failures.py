@@ -1,0 +1,139 @@
+"""The whole watcher under failures: cuts, wipes, crashes, take-overs, a full store."""
+
+import asyncio
+
+from watcher_world import World, body, play, pod
+
+from raybus.api.messages import H_UID
+from raybus.bus.port import Message
+from raybus.testkit.virtual_time import VirtualLoop
+
+
+def test_a_wiped_bus_is_filled_and_marked_again() -> None:
+    async def story(world: World) -> None:
+        world.create("RayCluster", body("RayCluster", "c", spec={}))
+        for number in range(80):
+            world.create("Pod", pod("c", f"w-{number}"))
+        await world.start()
+        before = world.markers()
+        world.bus_server.wipe()
+        await world.until(lambda: world.markers() not in (before, {""}) and "" not in world.markers(), "marked again")
+        assert await world.marked()
+        assert world.has("cluster", "c", "RayCluster", "c")
+        assert all(world.has("cluster", "c", "Pod", f"w-{number}") for number in range(80))
+
+    play(story)
+
+
+def test_after_a_cut_from_the_bus_nothing_is_missing_and_nothing_repeated() -> None:
+    async def story(world: World) -> None:
+        replica = await world.start()
+        world.create("RayCluster", body("RayCluster", "c", spec={}))
+        world.create("Pod", pod("c", "w-1"))
+        world.create("Pod", pod("c", "w-2"))
+        await world.until(lambda: world.has("cluster", "c", "Pod", "w-2"), "pods")
+        replica.bus.cut()
+        world.delete("Pod", "w-1")
+        world.create("Pod", pod("c", "w-3"))
+        await asyncio.sleep(40)
+        unchanged = world.message("cluster", "c", "RayCluster", "c")
+        replica.bus.mend()
+        await world.until(lambda: world.has("cluster", "c", "Pod", "w-3"), "created meanwhile")
+        await world.until(lambda: world.gone("cluster", "c", "Pod", "w-1"), "deleted meanwhile")
+        assert world.message("cluster", "c", "RayCluster", "c") == unchanged
+
+    play(story)
+
+
+def test_what_vanished_while_no_watcher_ran_gets_a_tombstone_and_what_stayed_is_not_repeated() -> None:
+    async def story(world: World) -> None:
+        first = await world.start()
+        world.create("RayCluster", body("RayCluster", "c", spec={}))
+        world.create("Pod", pod("c", "w"))
+        await world.until(lambda: world.has("cluster", "c", "Pod", "w"), "pod")
+        await first.end()
+        unchanged = world.message("cluster", "c", "RayCluster", "c")
+        world.delete("Pod", "w")
+        await world.start("w2")
+        assert world.gone("cluster", "c", "Pod", "w")
+        assert world.message("cluster", "c", "RayCluster", "c") == unchanged
+
+    play(story)
+
+
+def test_a_standby_takes_over_and_publishes_differences_only() -> None:
+    async def story(world: World) -> None:
+        first = await world.start("w1")
+        second = await world.start("w2")
+        assert first.active and not second.active
+        for number in range(60):
+            world.create("Pod", pod("c", f"w-{number}"))
+        await world.until(lambda: world.has("cluster", "c", "Pod", "w-59"), "pods")
+        seq = world.last_seq()
+        requests = len(world.requests)
+        await first.end()
+        died = world.loop.time()
+        late = world.create("Pod", pod("c", "late"))
+        await world.until(lambda: world.has("cluster", "c", "Pod", "late"), "published by the other")
+        assert second.active and world.loop.time() - died < 3.0
+        assert late["metadata"]["uid"] == (world.message("cluster", "c", "Pod", "late") or Message).headers[H_UID]
+        await asyncio.sleep(1)
+        assert world.last_seq() == seq + 1
+        reads = [request for request in world.requests[requests:] if "watch" not in request.query]
+        assert [request.path for request in reads] == ["/api/v1/namespaces/ns/pods/late"]
+
+    play(story)
+
+
+def test_a_frozen_watcher_that_wakes_up_writes_nothing_of_the_past() -> None:
+    async def story(world: World) -> None:
+        loop = world.loop
+        assert isinstance(loop, VirtualLoop)
+        first, second = await world.start("w1"), await world.start("w2")
+        made = world.create("RayCluster", body("RayCluster", "c", spec={}))
+        await world.until(lambda: world.has("cluster", "c", "RayCluster", "c"), "cluster")
+        loop.freeze("w1")
+        changed = world.patch("RayCluster", "c", {"spec": {"suspend": True}})
+        version = changed["metadata"]["resourceVersion"]
+        await world.until(lambda: world.has("cluster", "c", "RayCluster", "c", version), "published by the other")
+        world.delete("RayCluster", "c")
+        await world.until(lambda: world.gone("cluster", "c", "RayCluster", "c"), "deleted")
+        seq = world.last_seq()
+        loop.thaw("w1")
+        await asyncio.sleep(10)
+        assert world.last_seq() == seq
+        assert second.active and not first.active
+        assert made["metadata"]["uid"]
+
+    play(story)
+
+
+def test_a_full_store_loses_nothing() -> None:
+    async def story(world: World) -> None:
+        replica = await world.start()
+        world.bus_server.full.add("VIEW")
+        world.create("RayCluster", body("RayCluster", "c", spec={}))
+        await world.until(lambda: "full" in replica.watcher.problem(), "said")
+        world.bus_server.full.clear()
+        await world.until(lambda: world.has("cluster", "c", "RayCluster", "c"), "published")
+        await world.until(lambda: replica.ready, "ready")
+
+    play(story)
+
+
+def test_a_watch_that_was_compacted_away_reports_what_vanished() -> None:
+    async def story(world: World) -> None:
+        replica = await world.start()
+        world.create("Pod", pod("c", "w-1"))
+        await world.until(lambda: world.has("cluster", "c", "Pod", "w-1"), "pod")
+        replica.api.down = True
+        replica.api.cut()
+        world.delete("Pod", "w-1")
+        world.create("Pod", pod("c", "w-2"))
+        world.api.compact()
+        await asyncio.sleep(20)
+        replica.api.down = False
+        await world.until(lambda: world.has("cluster", "c", "Pod", "w-2"), "created meanwhile")
+        await world.until(lambda: world.gone("cluster", "c", "Pod", "w-1"), "vanished meanwhile")
+
+    play(story)
