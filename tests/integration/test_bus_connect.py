@@ -127,7 +127,6 @@ async def test_a_stream_of_another_shape_is_refused_by_name(nats_server: NatsSer
 
 
 async def test_a_server_without_jetstream_level_is_too_old() -> None:
-    """A stand-in that speaks as Debian's nats-server 2.9 does."""
     port = free_port()
     listener = await asyncio.start_server(_debian, "127.0.0.1", port)
     bus = await connect(BusSettings(url=f"nats://127.0.0.1:{port}", user="watcher", password="watcher"))
@@ -137,9 +136,32 @@ async def test_a_server_without_jetstream_level_is_too_old() -> None:
     listener.close()
 
 
+async def test_a_server_without_jetstream_is_unfit() -> None:
+    port = free_port()
+    listener = await asyncio.start_server(_plain, "127.0.0.1", port)
+    bus = await connect(BusSettings(url=f"nats://127.0.0.1:{port}", user="watcher", password="watcher"))
+    with pytest.raises(ServerUnfit, match="nats-server runs without JetStream"):
+        await check_server(bus)
+    await bus.close()
+    listener.close()
+
+
 async def _debian(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(b'INFO {"version":"2.9.10","headers":true,"jetstream":true,"max_payload":1048576}\r\n')
+    """Speaks as Debian's nats-server 2.9 does."""
     answer = b'{"type":"io.nats.jetstream.api.v1.account_info_response","memory":0,"api":{"total":1,"errors":0}}'
+    await _serve(reader, writer, b'"version":"2.9.10","jetstream":true', b"MSG %s %s %d\r\n%s\r\n", answer)
+
+
+async def _plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Speaks as a nats-server without JetStream does: nobody serves its API."""
+    answer = b"NATS/1.0 503\r\n\r\n"
+    await _serve(reader, writer, b'"version":"2.15.1"', b"HMSG %s %s 16 %d\r\n%s\r\n", answer)
+
+
+async def _serve(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, info: bytes, form: bytes, answer: bytes
+) -> None:
+    writer.write(b'INFO {"headers":true,"max_payload":1048576,%s}\r\n' % info)
     inbox = b""
     while line := await reader.readline():
         words = line.split()
@@ -150,4 +172,4 @@ async def _debian(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
                 inbox = words[2]
             case b"PUB":
                 await reader.readexactly(int(words[-1]) + 2)
-                writer.write(b"MSG %s %s %d\r\n%s\r\n" % (words[2], inbox, len(answer), answer))
+                writer.write(form % (words[2], inbox, len(answer), answer))

@@ -5,10 +5,8 @@ and loses pulls without a word. A `Link` is one client's life; whatever hangs on
 """
 
 import asyncio
-import math
 import random
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
@@ -21,6 +19,7 @@ from raybus.bus.errors import CannotConnect
 from raybus.bus.jetstream import STATUS
 from raybus.bus.lean_client import LeanClient
 from raybus.bus.port import BusError
+from raybus.bus.saying import Saying
 from raybus.bus.settings import BusSettings
 
 CONNECT_TIMEOUT = 3
@@ -28,8 +27,6 @@ PING_INTERVAL, PINGS_MISSED = 2, 2
 """A server that does not answer for PING_INTERVAL * (PINGS_MISSED + 1) seconds is given up."""
 RETRY_FIRST, RETRY_MOST = 0.05, 1.0
 """Seconds between two attempts to connect."""
-SAY_EVERY = 5.0
-"""Seconds between two log lines that say what is being waited for."""
 SWEEP = 0.25
 """Seconds between two looks for requests whose time is over."""
 PENDING_BYTES = 1 << 30
@@ -77,6 +74,11 @@ class Link:
     def max_payload(self) -> int:
         """Largest headers + body that the server takes, bytes."""
         return self.client.max_payload
+
+    @property
+    def has_jetstream(self) -> bool:
+        """Whether the server says that JetStream is on; it may still be coming up."""
+        return bool(self.client._server_info.get("jetstream"))
 
     async def open(self, settings: BusSettings, tls: ssl.SSLContext | None) -> None:
         """Connect once. Raises nats-py's and the operating system's errors."""
@@ -260,6 +262,7 @@ class Connection:
         self._up: asyncio.Future[Link] | None = None
         self._current: Link | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self.closed = False
 
     @property
     def connected(self) -> bool:
@@ -277,6 +280,8 @@ class Connection:
         """The present link, waiting for one at most `patience` seconds. Raises BusError."""
         if self._current is not None and not self._current.lost:
             return self._current
+        if self.closed:
+            raise BusError("the connection to the bus was closed")
         assert self._up is not None, "open() comes first"
         try:
             async with asyncio.timeout(patience):
@@ -291,7 +296,8 @@ class Connection:
             ) from None
 
     async def close(self) -> None:
-        """End for good."""
+        """End for good; whoever follows or listens comes to an end."""
+        self.closed = True
         if self._keeper:
             self._keeper.cancel()
         if self._current:
@@ -313,7 +319,7 @@ class Connection:
             log.info("connected to the bus again", url=self.settings.url)
 
     async def _connect(self, *, at_start: bool) -> Link:
-        wait, said = RETRY_FIRST, -math.inf
+        wait, saying = RETRY_FIRST, Saying()
         while True:
             link = Link(self.settings.user)
             try:
@@ -331,9 +337,7 @@ class Connection:
                 if at_start:
                     raise CannotConnect(refused)
                 why = refused
-            if time.monotonic() - said > SAY_EVERY:
-                said = time.monotonic()
-                log.warning("waiting for the bus: is nats-server running there?", url=self.settings.url, why=why)
+            saying.say("waiting for the bus: is nats-server running there?", url=self.settings.url, why=why)
             await asyncio.sleep(wait * random.uniform(0.7, 1.3))
             wait = min(wait * 2, RETRY_MOST)
 

@@ -1,7 +1,6 @@
 """The bus port on NATS JetStream (design §3)."""
 
 import asyncio
-import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -10,9 +9,10 @@ import structlog
 from nats.aio.msg import Msg
 
 from raybus.bus import jetstream as js
-from raybus.bus.connection import SAY_EVERY, Connection, Denied, Link, NoResponders, Unanswered
+from raybus.bus.connection import Connection, Denied, Link, NoResponders, Unanswered
 from raybus.bus.consumers import CALL_TIMEOUT, Consumer, Ended, Feed, all_of, last_of_each
 from raybus.bus.port import BusError, Conflict, KeyValue, Loaded, Message, Reset, StoreFull, StreamName, Work
+from raybus.bus.saying import Saying
 from raybus.bus.settings import BusSettings
 from raybus.bus.work import Queue
 
@@ -56,6 +56,10 @@ class NatsBus:
     def connected(self) -> bool:
         """Whether the connection is up at this moment."""
         return self._connection.connected
+
+    async def has_jetstream(self) -> bool:
+        """Whether the server says that JetStream is on; it may still be coming up. Raises BusError."""
+        return (await self._connection.link(CALL_TIMEOUT)).has_jetstream
 
     async def close(self) -> None:
         """Close the connection for good."""
@@ -137,7 +141,7 @@ class NatsBus:
         async def arrived(msg: Msg) -> None:
             heard.put_nowait((msg.subject, msg.data))
 
-        while True:
+        while not self._connection.closed:
             link = await self._connection.link()
             unhook = link.when_lost(lambda why: heard.put_nowait(Reset(why)))
             try:
@@ -255,7 +259,7 @@ class NatsBus:
 
     async def _follow(self, consumers: list[Consumer]) -> AsyncIterator[Message | Loaded | Reset]:
         waiting = Waiting()
-        while True:
+        while not self._connection.closed:
             feed = Feed(await self._connection.link())
             delivered = False
             try:
@@ -280,21 +284,19 @@ class NatsBus:
             if delivered:
                 waiting = Waiting()
                 yield Reset(why)
-            await waiting.pause(why)
+            if not self._connection.closed:
+                await waiting.pause(why)
 
 
 class Waiting:
     """Growing pauses between attempts to load, with a line in the log every few seconds."""
 
     def __init__(self) -> None:
-        self._wait, self._said = AGAIN_FIRST, -math.inf
+        self._wait, self._saying = AGAIN_FIRST, Saying()
 
     async def pause(self, why: str) -> None:
         """Wait a little, and say what for."""
-        now = asyncio.get_running_loop().time()
-        if now - self._said > SAY_EVERY:
-            self._said = now
-            log.warning("loading from the bus again", why=why)
+        self._saying.say("loading from the bus again", why=why)
         await asyncio.sleep(self._wait)
         self._wait = min(self._wait * 2, AGAIN_MOST)
 

@@ -8,10 +8,10 @@ import structlog
 
 from raybus.api.names import PARTITIONS
 from raybus.bus import jetstream as js
-from raybus.bus.connection import SAY_EVERY
 from raybus.bus.errors import ServerUnfit, StreamMismatch
 from raybus.bus.nats_bus import BUCKET, NatsBus
 from raybus.bus.port import BusError
+from raybus.bus.saying import Saying
 
 API_LEVEL = 5
 """The JetStream API level of nats-server 2.15; servers before 2.11 have none and ignore unknown settings silently."""
@@ -20,6 +20,8 @@ TIMELINE_BYTES = 512 << 20
 DAY = 24 * 3600
 LOOK_EVERY = 1.0
 """Seconds between two looks whether all streams (still) exist."""
+TRY_AGAIN = 0.2
+"""Seconds between two attempts while the server is not ready."""
 
 _COMMON: Mapping[str, Any] = {
     "storage": "file",
@@ -77,11 +79,28 @@ log = structlog.get_logger()
 
 
 async def check_server(bus: NatsBus) -> None:
-    """Raises ServerUnfit when the server is older than 2.15, BusError when JetStream does not answer."""
-    info = await bus.api("INFO", None, js.AccountInfo)
-    if info.error is not None:
-        raise ServerUnfit(f"the bus has JetStream switched off for this user: {info.error.description}")
-    refuse_old_server(info)
+    """Wait until JetStream answers (a line in the log every few seconds says so), then look at its level.
+
+    Raises ServerUnfit when the server is older than 2.15 or has JetStream switched off.
+    """
+    saying = Saying()
+    while True:
+        try:
+            info = await bus.api("INFO", None, js.AccountInfo)
+        except BusError as error:
+            if bus.connected and not await bus.has_jetstream():
+                raise ServerUnfit(
+                    "nats-server runs without JetStream; start it with `jetstream {}`, see its log"
+                ) from error
+            saying.say("waiting for JetStream", why=str(error))
+            continue
+        if info.error is None:
+            refuse_old_server(info)
+            return
+        if info.error.err_code not in js.PASSING:
+            raise ServerUnfit(f"the bus has JetStream switched off for this user: {info.error.description}")
+        saying.say("waiting for JetStream", why=info.error.description)
+        await asyncio.sleep(TRY_AGAIN)
 
 
 def refuse_old_server(info: js.AccountInfo) -> None:
@@ -95,12 +114,22 @@ def refuse_old_server(info: js.AccountInfo) -> None:
 
 async def ensure_streams(bus: NatsBus, replicas: int = 1) -> None:
     """Make the streams that are missing, bring others up to date, compare what the server returns with what was asked
-    for. Only the watcher's bus user may (design §2). `replicas`: 1, or 3 on a cluster of servers.
+    for. Only the watcher's bus user may (design §2). `replicas`: 1, or 3 on a cluster of servers. While the servers
+    cannot do it (yet), tries again and says so in the log.
 
-    Raises StreamMismatch, BusError.
+    Raises StreamMismatch.
     """
+    saying = Saying()
     for name, wanted in STREAMS.items():
-        await _ensure(bus, name, {**wanted, "name": name, "num_replicas": replicas})
+        while True:
+            try:
+                await _ensure(bus, name, {**wanted, "name": name, "num_replicas": replicas})
+                break
+            except StreamMismatch:
+                raise
+            except BusError as error:
+                saying.say("waiting to make a stream", stream=name, why=str(error))
+                await asyncio.sleep(TRY_AGAIN)
 
 
 async def keep_streams(bus: NatsBus, replicas: int = 1) -> NoReturn:
@@ -127,7 +156,7 @@ async def wait_for_streams(bus: NatsBus) -> None:
 
     Raises StreamMismatch.
     """
-    said = -SAY_EVERY
+    saying = Saying()
     for name, wanted in STREAMS.items():
         while True:
             try:
@@ -137,11 +166,8 @@ async def wait_for_streams(bus: NatsBus) -> None:
                 problem = str(error)
             if not problem:
                 break
-            now = asyncio.get_running_loop().time()
-            if now - said >= SAY_EVERY:
-                said = now
-                log.info("waiting for a stream; the watcher makes it", stream=name, why=problem)
-            await asyncio.sleep(0.2)
+            saying.say("waiting for a stream; the watcher makes it", stream=name, why=problem)
+            await asyncio.sleep(TRY_AGAIN)
         compare(name, wanted, info.config)
 
 
@@ -176,6 +202,8 @@ async def _ensure(bus: NatsBus, name: str, wanted: Mapping[str, Any]) -> None:
         if present.config.get("metadata", {}).get("raybus-partitions") != str(PARTITIONS):
             compare(name, wanted, present.config)
         info = await bus.api(f"STREAM.UPDATE.{name}", wanted, js.StreamInfo)
+    if info.error is not None and (info.error.code == 503 or info.error.err_code in js.PASSING | js.FULL):
+        raise BusError(f"stream {name}: {info.error.description}")
     if info.error is not None:
         raise StreamMismatch(f"the bus refuses stream {name} as Raybus needs it: {info.error.description}")
     compare(name, wanted, info.config)

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import msgspec
-import structlog
 
 from raybus.bus import jetstream as js
-from raybus.bus.connection import SAY_EVERY, Connection, Denied, Link, NoResponders, Unanswered
+from raybus.bus.connection import Connection, Denied, Link, NoResponders, Unanswered
 from raybus.bus.consumers import CALL_TIMEOUT, Consumer, Ended, Feed, Item
 from raybus.bus.port import BusError, Message
+from raybus.bus.saying import Saying
 
 STREAM = "INTENT"
 ACK_WAIT = 2.0
@@ -19,8 +19,6 @@ MAX_ACK_PENDING = 50_000
 """Messages under way at once per partition: far above the number of roots (issue "Load")."""
 AGAIN = 0.25
 """Seconds until a lost consumer is made anew."""
-
-log = structlog.get_logger()
 
 
 class Queue:
@@ -46,8 +44,8 @@ class Queue:
 
     async def read(self) -> AsyncIterator["Delivered"]:
         """Deliveries for ever; those that the reader did not take when it ends go back to the queue at once."""
-        said = 0.0
-        while True:
+        saying = Saying()
+        while not self._connection.closed:
             link = await self._connection.link()
             feed = Feed(link)
             try:
@@ -63,10 +61,8 @@ class Queue:
                 self.link = None
                 await feed.close()
                 await _give_back(link, feed)
-            now = asyncio.get_running_loop().time()
-            if now - said > SAY_EVERY:
-                said = now
-                log.info("reading the work queue again", durable=self._consumer.durable, why=why)
+            if not self._connection.closed:
+                saying.say("reading the work queue again", durable=self._consumer.durable, why=why)
             await asyncio.sleep(AGAIN)
 
 
