@@ -165,6 +165,14 @@ class Connection:
         _later(fault.before, self._arrive, request, fault, answer)
         return await answer
 
+    def close(self) -> None:
+        """The process is gone: nothing reaches it any more."""
+        self.down = True
+        for watch in self._open:
+            watch.mute()
+            self.api.watches.remove(watch)
+        self._open.clear()
+
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """The chunks of a watch. Raises Transient, Rejected or Bug."""
         fault = self.fault(request)
@@ -188,8 +196,9 @@ class Connection:
         finally:
             for end in ends:
                 end.cancel()
-            self._open.remove(watch)
-            self.api.watches.remove(watch)
+            if watch in self._open:
+                self._open.remove(watch)
+                self.api.watches.remove(watch)
 
     def cut(self) -> None:
         """Break off every watch of this connection."""

@@ -14,7 +14,7 @@ class Kubelet:
     """`run`: called with each pod whose containers have started; it may end the pod later by `end`."""
 
     def __init__(self, api: FakeApi, delay: Delay, run: Callable[[Json], None] = lambda _: None) -> None:
-        self._api, self._delay, self._run = api, delay, run
+        self._api, self._delay, self.run = api, delay, run
         self._addresses = 0
         self.stuck: set[str] = set()
         """UIDs of pods that never get a node."""
@@ -88,7 +88,7 @@ class Kubelet:
         status |= {"startTime": now, "containerStatuses": _containers(pod, ready=False, state=state)}
         self._write(pod, {**status, "conditions": _conditions(pod, ready=False, now=now)})
         later(self._delay("ready"), self._ready, uid)
-        self._run(pod)
+        self.run(pod)
 
     def _ready(self, uid: str) -> None:
         self._set_ready(uid, True)
