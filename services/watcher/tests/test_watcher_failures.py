@@ -4,7 +4,8 @@ import asyncio
 
 from watcher_world import World, body, play, pod
 
-from raybus.api.messages import H_UID
+from raybus.api import subjects
+from raybus.api.messages import H_RV, H_UID
 from raybus.bus.port import Message
 from raybus.testkit.virtual_time import VirtualLoop
 
@@ -135,5 +136,22 @@ def test_a_watch_that_was_compacted_away_reports_what_vanished() -> None:
         replica.api.down = False
         await world.until(lambda: world.has("cluster", "c", "Pod", "w-2"), "created meanwhile")
         await world.until(lambda: world.gone("cluster", "c", "Pod", "w-1"), "vanished meanwhile")
+
+    play(story)
+
+
+def test_a_later_epoch_stands_still_only_as_long_as_there_may_be_another_watcher() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        made = world.create("RayCluster", body("RayCluster", "c", spec={}))
+        await world.until(lambda: world.has("cluster", "c", "RayCluster", "c"), "cluster")
+        later = {"Epoch": "1999999999999999999:1", H_UID: made["metadata"]["uid"], H_RV: "1", "Observed-At": "1"}
+        subject = subjects.view("cluster", "ns", "c", "raycluster", "c")
+        seq = await world.bus_server.connect().put("VIEW", subject, b"{}", later)
+        version = world.patch("RayCluster", "c", {"spec": {"suspend": True}})["metadata"]["resourceVersion"]
+        await asyncio.sleep(3)
+        message = world.message("cluster", "c", "RayCluster", "c")
+        assert message is not None and message.seq == seq
+        await world.until(lambda: world.has("cluster", "c", "RayCluster", "c", version), "went on")
 
     play(story)

@@ -23,6 +23,9 @@ from raybus.watcher.world import World
 
 MARKERS = "view.*.*.=.=.marker.fill"
 RETRY = 1.0
+DEPOSED = 5.0
+"""Seconds after which a watcher that met a later epoch and still holds the lease goes on: by then it would have heard
+of another holder, so what it met is left over from a bucket whose clock was ahead."""
 
 log = structlog.get_logger()
 
@@ -112,10 +115,11 @@ class Watcher:
                 await self._one_session(epoch)
             except ExceptionGroup as group:
                 if group.subgroup(Deposed) is not None:
-                    log.error("another watcher is active; standing still until the lease says so", epoch=str(epoch))
-                    return
-                log.exception("a session broke, beginning anew")
-                await asyncio.sleep(RETRY)
+                    log.error("another watcher is active, waiting for the lease to say so", epoch=str(epoch))
+                    await asyncio.sleep(DEPOSED)
+                else:
+                    log.exception("a session broke, beginning anew")
+                    await asyncio.sleep(RETRY)
             except BusError as error:
                 log.warning("a session could not begin, trying again", why=str(error))
                 await asyncio.sleep(RETRY)
