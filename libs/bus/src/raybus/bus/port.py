@@ -98,7 +98,8 @@ class Bus(Protocol):
         """The stream's creation time as text: another one means that the store was wiped. Raises BusError."""
 
     def follow(self, stream: StreamName, subjects: Sequence[str]) -> AsyncIterator[Message | Loaded | Reset]:
-        """The last message of each subject that matches, then `Loaded`, then every new message in stream order.
+        """The last message of each subject that matches, then `Loaded`, then every new message, in stream order within
+        each of `subjects` (ADR 0031).
 
         Never ends by itself and never resumes: after any gap it yields `Reset` and loads anew.
         """
