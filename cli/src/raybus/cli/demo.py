@@ -83,7 +83,7 @@ def _watch(kubectl: Kubectl, seconds: float, until: Any) -> dict[str, Any]:
     begun, shown = time.monotonic(), set[str]()
     while True:
         objects = kubectl.json("get", "rayjobs,rayclusters,pods,jobs", "-n", NAMESPACE)["items"]
-        job = next(o for o in objects if o["kind"] == "RayJob" and o["metadata"]["name"] == JOB)
+        job: dict[str, Any] = next(o for o in objects if o["kind"] == "RayJob" and o["metadata"]["name"] == JOB)
         for line in _stages(job, objects):
             if line not in shown:
                 shown.add(line)
@@ -117,10 +117,10 @@ def _stages(job: dict[str, Any], objects: list[dict[str, Any]]) -> Iterator[str]
 
 
 def _belongs(meta: dict[str, Any], cluster: str) -> bool:
-    labels = meta.get("labels", {})
-    return (
-        (cluster != "" and labels.get("ray.io/cluster") == cluster) or labels.get("batch.kubernetes.io/job-name") == JOB
-    )
+    labels: dict[str, str] = meta.get("labels", {})
+    return (cluster != "" and labels.get("ray.io/cluster") == cluster) or labels.get(
+        "batch.kubernetes.io/job-name"
+    ) == JOB
 
 
 def _ended(job: dict[str, Any], _: list[dict[str, Any]]) -> bool:

@@ -10,7 +10,7 @@ from structlog.typing import Processor
 LogFormat = Literal["json", "console"]
 
 
-def configure_logs(service: str, form: LogFormat, level: str) -> None:
+def configure_logs(service: str, encoder: LogFormat, level: str) -> None:
     """Send this process's logs to standard output; `level` is a name of the logging module (`info`, `debug`, ...).
 
     Raises ValueError for an unknown level.
@@ -23,7 +23,7 @@ def configure_logs(service: str, form: LogFormat, level: str) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    if form == "json":
+    if encoder == "json":
         processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     else:
         processors.append(structlog.dev.ConsoleRenderer(colors=sys.stdout.isatty(), pad_event_to=0))
@@ -34,4 +34,5 @@ def configure_logs(service: str, form: LogFormat, level: str) -> None:
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service)
-    logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format=f"{service} %(name)s %(levelname)s %(message)s")
+    form = f"{service} %(name)s %(levelname)s %(message)s"
+    logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format=form)

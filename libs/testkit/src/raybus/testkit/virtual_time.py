@@ -120,6 +120,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let `service` go on with all that came due while it was frozen, in order."""
         self._ready.extend(self._frozen.pop(service, []))
 
+    def thaw_all(self) -> None:
+        """Let everything go on."""
+        for service in list(self._frozen):
+            self.thaw(service)
+
     def is_frozen(self, service: str) -> bool:
         """Whether `service` is stopped at present."""
         return service in self._frozen

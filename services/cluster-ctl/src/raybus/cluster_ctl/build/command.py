@@ -1,4 +1,4 @@
-"""How the Ray container starts: the `ray start` line, and what of the user's own command stays (contract objects §2.5)."""
+"""How the Ray container starts: the `ray start` line and what of the user's command stays (contract objects §2.5)."""
 
 from __future__ import annotations
 
