@@ -39,7 +39,7 @@ format: setup ## ruff format
 
 .PHONY: unit
 unit: setup ## pure tables and golden cases without a cluster
-	@$(RUN)pytest libs services cli dev tests/contract tests/golden tests/telemetry
+	@$(RUN)pytest libs services cli dev tests/contract tests/golden
 
 .PHONY: sim
 sim: setup ## all services in one process on virtual time: SEEDS=200
