@@ -156,6 +156,8 @@ class Feed:
         self.items: deque[Item] = deque()
         self.pulls: list[Pull] = []
         self.ended = ""
+        self._nudged = False
+        self._nudge_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._watch: asyncio.TimerHandle | None = None
@@ -179,8 +181,9 @@ class Feed:
     async def close(self) -> None:
         """End all deliveries."""
         self._unhook()
-        if self._watch is not None:
-            self._watch.cancel()
+        for timer in (self._watch, self._nudge_timer):
+            if timer is not None:
+                timer.cancel()
         for pull in self.pulls:
             await pull.close()
 
@@ -189,17 +192,30 @@ class Feed:
         self.items.append(item)
         self._wake.set()
 
+    def nudge(self) -> None:
+        """Have the reader look up once, also when nothing is delivered."""
+        self._nudged = True
+        self._wake.set()
+
+    def nudge_later(self, seconds: float) -> None:
+        """`nudge` after a while."""
+        self._nudge_timer = self._loop.call_later(seconds, self.nudge)
+
     def end(self, why: str) -> None:
         """The feed is lost: what was not read yet is dropped, since all will be loaded anew."""
         if not self.ended:
             self.ended = why
             self._wake.set()
 
-    async def read(self) -> AsyncIterator[Item]:
-        """Deliveries until the feed is lost. Raises Ended."""
+    async def read(self) -> AsyncIterator[Item | None]:
+        """Deliveries until the feed is lost; None for a nudge. Raises Ended."""
         while True:
             if self.ended:
                 raise Ended(self.ended)
+            if self._nudged:
+                self._nudged = False
+                yield None
+                continue
             if not self.items:
                 self._wake.clear()
                 await self._wake.wait()

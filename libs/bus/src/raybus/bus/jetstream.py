@@ -48,17 +48,17 @@ class PubAck(Answer):
 
 
 class StreamState(Struct, frozen=True):
-    """How much a stream holds."""
+    """What a stream holds. `subjects`: messages by subject, if a filter of subjects was given, one page of them."""
 
-    messages: int = 0
-    bytes: int = 0
-    last_seq: int = 0
+    subjects: dict[str, int] | None = None
 
 
 class StreamInfo(Answer):
-    """The answer of STREAM.INFO, CREATE and UPDATE; `created` is RFC 3339 with nanoseconds."""
+    """The answer of STREAM.INFO, CREATE and UPDATE; `created` is RFC 3339 with nanoseconds, `total` the number of
+    subjects that match a given filter."""
 
     created: str = ""
+    total: int = 0
     config: dict[str, Any] = {}
     state: StreamState = StreamState()
 

@@ -10,9 +10,9 @@ from nats.aio.msg import Msg
 
 from raybus.bus import jetstream as js
 from raybus.bus.connection import Connection, Denied, Link, NoResponders, Unanswered
-from raybus.bus.consumers import CALL_TIMEOUT, Consumer, Ended, Feed, all_of, last_of_each
+from raybus.bus.consumers import CALL_TIMEOUT, all_of, last_of_each
+from raybus.bus.following import follow
 from raybus.bus.port import BusError, Conflict, KeyValue, Loaded, Message, Reset, StoreFull, StreamName, Work
-from raybus.bus.saying import Saying
 from raybus.bus.settings import BusSettings
 from raybus.bus.work import Queue
 
@@ -92,12 +92,12 @@ class NatsBus:
         return (await self.stream_info(stream)).created
 
     def follow(self, stream: StreamName, subjects: Sequence[str]) -> AsyncIterator[Message | Loaded | Reset]:
-        return self._follow([last_of_each(stream, subject) for subject in subjects])
+        return follow(self._connection, [last_of_each(stream, subject) for subject in subjects])
 
     async def history(self, stream: StreamName, subject: str) -> list[Message]:
         """All stored messages of the subjects that match, oldest first. Raises BusError."""
         messages: list[Message] = []
-        async for item in self._follow([all_of(stream, subject)]):
+        async for item in follow(self._connection, [all_of(stream, subject)]):
             match item:
                 case Loaded():
                     return messages
@@ -119,7 +119,7 @@ class NatsBus:
         return await self._store(BUCKET, _KEYS + key, value, {}, {js.EXPECT_SUBJECT_SEQ: str(revision)})
 
     async def watch_keys(self, pattern: str) -> AsyncIterator[tuple[str, KeyValue] | Loaded | Reset]:
-        async for item in self._follow([last_of_each(BUCKET, _KEYS + pattern)]):
+        async for item in follow(self._connection, [last_of_each(BUCKET, _KEYS + pattern)]):
             yield (item.subject.removeprefix(_KEYS), _key_value(item)) if isinstance(item, Message) else item
 
     async def bucket_created(self) -> int:
@@ -254,51 +254,6 @@ class NatsBus:
 
     def _denied(self, subject: str) -> BusError:
         return BusError(f"{self._who} of the bus may not publish {subject}; its permissions are those of design §2")
-
-    # Following.
-
-    async def _follow(self, consumers: list[Consumer]) -> AsyncIterator[Message | Loaded | Reset]:
-        waiting = Waiting()
-        while not self._connection.closed:
-            feed = Feed(await self._connection.link())
-            delivered = False
-            try:
-                await feed.open(consumers)
-                loading = {id(pull) for pull in feed.pulls if pull.info.num_pending}
-                if not loading:
-                    delivered = True
-                    yield Loaded()
-                async for pull, msg, about in feed.read():
-                    delivered = True
-                    yield js.delivered(msg.subject, msg.data, msg.headers, about)
-                    if loading and about.pending == 0 and id(pull) in loading:
-                        loading.discard(id(pull))
-                        if not loading:
-                            yield Loaded()
-            except NoResponders:
-                why = f"stream {consumers[0].stream} does not exist yet; the watcher makes it"
-            except (Ended, BusError) as error:
-                why = str(error)
-            finally:
-                await feed.close()
-            if delivered:
-                waiting = Waiting()
-                yield Reset(why)
-            if not self._connection.closed:
-                await waiting.pause(why)
-
-
-class Waiting:
-    """Growing pauses between attempts to load, with a line in the log every few seconds."""
-
-    def __init__(self) -> None:
-        self._wait, self._saying = AGAIN_FIRST, Saying()
-
-    async def pause(self, why: str) -> None:
-        """Wait a little, and say what for."""
-        self._saying.say("loading from the bus again", why=why)
-        await asyncio.sleep(self._wait)
-        self._wait = min(self._wait * 2, AGAIN_MOST)
 
 
 def _check_size(subject: str, data: bytes, headers: Mapping[str, str], link: Link) -> None:

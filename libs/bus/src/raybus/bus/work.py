@@ -52,7 +52,8 @@ class Queue:
                 await feed.open([self._consumer])
                 self.link, self.identity = link, await _created(link)
                 async for item in feed.read():
-                    yield Delivered(self, item, self.identity)
+                    if item is not None:
+                        yield Delivered(self, item, self.identity)
             except NoResponders:
                 why = f"stream {STREAM} does not exist yet; the watcher makes it"
             except (Ended, BusError) as error:
