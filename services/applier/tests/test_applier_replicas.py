@@ -58,29 +58,31 @@ class World:
     def now(self) -> Instant:
         return Instant(1000.0 + self.loop.time())
 
-    def start(self, replica: str) -> FakeBus:
+    def start(self, replica: str, max_held: int = 100) -> FakeBus:
         token = SERVICE.set(replica)
         bus = self.server.connect()
         epochs, partitions = Epochs(bus), Partitions(bus, "applier", replica)
         ports = Ports(bus=bus, sender=self.api, partitions=partitions, epochs=epochs, now=self.now)
         self.partitions[replica] = partitions
-        applier = Applier(ports, replica, 16, 100)
+        applier = Applier(ports, replica, 16, max_held)
         self.parts += [asyncio.create_task(part) for part in (epochs.run(), partitions.run(), applier.run())]
         SERVICE.reset(token)
         return bus
 
-    async def lead(self) -> None:
+    async def lead(self, root: str = NAME) -> None:
         """Take the controller's lease, so that there is an epoch to decide under."""
-        key = subjects.lease_key("cluster-ctl", PARTITION)
-        revision = await self.bus.put_key(key, leases.encode("me"), revision=self.epoch.revision)
+        key = subjects.lease_key("cluster-ctl", partition_of(NS, root))
+        before = await self.bus.get_key(key)
+        revision = await self.bus.put_key(key, leases.encode("me"), revision=before.revision)
         self.epoch = Epoch(await self.bus.bucket_created(), revision)
 
-    async def decide(self, name: str, view_seq: int = 1000) -> None:
+    async def decide(self, name: str, view_seq: int = 1000, root: str = NAME) -> None:
+        """A Decision about `root` to create the pod `name`."""
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NS}}
-        root = Root(kind="RayCluster", namespace=NS, name=NAME, uid="u", resource_version="1")
-        message = IntentMessage(root=root, intents=(Create(ref=Ref("Pod", NS, name), body=body),))
+        about = Root(kind="RayCluster", namespace=NS, name=root, uid="u", resource_version="1")
+        message = IntentMessage(root=about, intents=(Create(ref=Ref("Pod", NS, name), body=body),))
         headers = {H_EPOCH: str(self.epoch), H_VIEW_SEQ: str(view_seq), H_SCHEMA: SCHEMA}
-        await self.bus.put("INTENT", INTENT, msgspec.json.encode(message), headers)
+        await self.bus.put("INTENT", subjects.intent("cluster", NS, root), msgspec.json.encode(message), headers)
 
     def left(self) -> int:
         return len(self.server.streams["INTENT"].all(">"))
@@ -125,6 +127,23 @@ def test_a_planned_stop_hands_over_within_a_fifth_of_a_second() -> None:
         await world.decide("p")
         await asyncio.sleep(0.2)
         assert world.pods() == [("b" if first == "a" else "a", "p")]
+
+    run(scenario)
+
+
+def test_what_found_no_room_is_handed_over_too() -> None:
+    async def scenario(world: World) -> None:
+        world.start("a", max_held=1)
+        await asyncio.sleep(5)
+        world.api.hold = 5.0
+        await world.decide("p")
+        await world.lead("other")
+        await world.decide("q", root="other")
+        await asyncio.sleep(1)
+        world.start("b")
+        await world.partitions["a"].leave()
+        await asyncio.sleep(2)
+        assert world.pods() == [("a", "p"), ("b", "q")]
 
     run(scenario)
 
@@ -216,7 +235,6 @@ def test_a_wiped_bus_is_worked_on_from_the_start() -> None:
         await asyncio.sleep(1)
         world.server.wipe()
         await asyncio.sleep(5)
-        world.epoch = Epoch(0, 0)
         await world.lead()
         await world.decide("q", view_seq=0)
         await asyncio.sleep(5)

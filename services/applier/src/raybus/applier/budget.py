@@ -13,6 +13,9 @@ from enum import IntEnum
 from itertools import count
 from typing import NamedTuple
 
+EARLY = 0.005
+"""Seconds by which a timer may fire too early (uvloop counts milliseconds)."""
+
 
 class Urgency(IntEnum):
     """Classes of requests, most urgent first."""
@@ -53,7 +56,7 @@ class Budget:
         """Send nothing for `seconds` (the server asked for it); a longer pause already under way stays."""
         loop = asyncio.get_running_loop()
         self._resume_at = max(self._resume_at, loop.time() + seconds)
-        loop.call_later(seconds, self._grant)
+        loop.call_at(self._resume_at, self._resume)
 
     @asynccontextmanager
     async def slot(self, turn: Turn) -> AsyncIterator[None]:
@@ -82,6 +85,14 @@ class Budget:
         if not self._busy[turn.namespace]:
             del self._busy[turn.namespace]
         self._grant()
+
+    def _resume(self) -> None:
+        """A pause may be over. Loops run timers a little early, by their clock's resolution: then once more."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._resume_at:
+            loop.call_at(self._resume_at + EARLY, self._resume)
+        else:
+            self._grant()
 
     def _grant(self) -> None:
         if asyncio.get_running_loop().time() < self._resume_at:

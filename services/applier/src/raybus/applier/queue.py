@@ -39,7 +39,12 @@ class Queue:
         if running is not None and running.work.message == job.work.message:
             return
         self._held[id(job.work)] = job.work
-        await self._room.acquire()
+        try:
+            await self._room.acquire()
+        except asyncio.CancelledError:
+            del self._held[id(job.work)]
+            self._spawn(self._acknowledge(job.work, 0.0))
+            raise
         older = self._waiting.pop(job.key, None)
         if older is not None:
             self._spawn(self._settle(older[0].work, None))
@@ -115,6 +120,14 @@ class Queue:
             await self._settle(job.work, again)
 
     async def _settle(self, work: Work, again: float | None) -> None:
+        """Let go of a delivery that had its place."""
+        try:
+            await self._acknowledge(work, again)
+        finally:
+            self._held.pop(id(work), None)
+            self._room.release()
+
+    async def _acknowledge(self, work: Work, again: float | None) -> None:
         try:
             if again is None:
                 await work.done()
@@ -122,9 +135,6 @@ class Queue:
                 await work.again(again)
         except BusError as error:
             log.warning("delivery not acknowledged, it will come again", subject=work.message.subject, error=str(error))
-        finally:
-            self._held.pop(id(work), None)
-            self._room.release()
 
     def _spawn(self, doing: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(doing)
