@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from raybus.dev import cluster
 from raybus.dev.cluster import Cluster, ClusterOptions
 from raybus.dev.gotools import ensure_tools
 from raybus.dev.kubectl import Kubectl
+from raybus.dev.locks import exclusive
 from raybus.dev.paths import cluster_dir
 from raybus.dev.stack import READER, Stack
 from raybus.testkit.nats_server import NatsServer
@@ -99,14 +101,22 @@ async def bus_of(nats_server: NatsServer) -> AsyncIterator[Callable[[str], Await
 @pytest.fixture(scope="module")
 def stack(bare_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All services as processes on the bare cluster, one of each; none may end by itself."""
-    running = Stack(bare_cluster, tmp_path_factory.mktemp("stack") / "run", settings=dict(OUTSIDE))
-    try:
-        running.start()
-        running.wait_ready()
+    with running_stack(bare_cluster, tmp_path_factory.mktemp("stack") / "run", OUTSIDE) as running:
         yield running
         assert running.ended() == []
-    finally:
-        running.stop()
+
+
+@contextmanager
+def running_stack(cluster: Cluster, folder: Path, settings: Mapping[str, str]) -> Iterator[Stack]:
+    """All services on the cluster while the block runs; another test process that has them there is waited for."""
+    stack = Stack(cluster, folder, settings=settings)
+    with exclusive(cluster.folder / "tests.lock", "testing Raybus on this cluster"):
+        try:
+            stack.start()
+            stack.wait_ready()
+            yield stack
+        finally:
+            stack.stop()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import running_stack
 
 from raybus.dev.cluster import Cluster
 from raybus.dev.stack import Stack
@@ -48,14 +49,9 @@ CASES = [
 def kuberay_like(bare_cluster: Cluster, tmp_path: Path) -> Iterator[Stack]:
     """All services, submitting as KubeRay does."""
     settings = {"RAYBUS_USE_KUBERNETES_PROXY": "true", "RAYBUS_SUBMITTER": "ray"}
-    stack = Stack(bare_cluster, tmp_path / "stack", settings=settings)
-    try:
-        stack.start()
-        stack.wait_ready()
+    with running_stack(bare_cluster, tmp_path / "stack", settings) as stack:
         yield stack
         assert stack.ended() == []
-    finally:
-        stack.stop()
 
 
 def test_every_golden_case_and_step_equals_what_kuberay_made(

@@ -4,6 +4,7 @@ Used by `raybus dev`, the demo, the end-to-end and chaos tests and the benchmark
 that ends by itself is reported by `ended`.
 """
 
+import fcntl
 import json
 import os
 import secrets
@@ -17,6 +18,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from raybus.bus.server_config import Server, server_config
 from raybus.dev.cluster import Cluster
@@ -65,6 +67,7 @@ class Stack:
     procs: dict[str, Proc] = field(default_factory=dict)
     passwords: dict[str, str] = field(default_factory=dict)
     nats_port: int = 0
+    claim: IO[str] | None = None
 
     @property
     def nats_url(self) -> str:
@@ -81,6 +84,7 @@ class Stack:
         unknown = set(self.replicas) - set(SERVICES)
         if unknown:
             raise DevError(f"There is no service {', '.join(sorted(unknown))}; there are {', '.join(SERVICES)}.")
+        self._claim()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self.folder.chmod(0o700)
@@ -91,6 +95,21 @@ class Stack:
             for number in range(self.replicas.get(service, 1)):
                 self.start_service(service, number)
         self._remember()
+
+    def _claim(self) -> None:
+        """Two buses with controllers of their own would fight over one cluster. The lock ends with this process."""
+        self.claim = (self.cluster.folder / "raybus.lock").open("a+")
+        try:
+            fcntl.flock(self.claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.claim.seek(0)
+            owner = self.claim.read().strip()
+            raise DevError(
+                f"Raybus runs already on the cluster {self.cluster.name} (process {owner}): stop that first."
+            ) from None
+        self.claim.truncate(0)
+        self.claim.write(str(os.getpid()))
+        self.claim.flush()
 
     def start_bus(self) -> None:
         """Start nats-server on the present store (again, after `kill`)."""
@@ -179,6 +198,8 @@ class Stack:
             proc.popen.wait()
         self.procs.clear()
         state_file(self.folder).unlink(missing_ok=True)
+        if self.claim is not None:
+            self.claim.close()
 
     def _remember(self) -> None:
         path = state_file(self.folder)
