@@ -2,17 +2,16 @@
 nats-server for each test that asks for one."""
 
 import fcntl
-import os
 import subprocess
-import sys
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from bare_world import BareWorld
+from raybus_command import raybus_command
+from stacks import running_stack
 
 from raybus.bus import NatsBus, connect
 from raybus.bus.streams import ensure_streams
@@ -20,9 +19,8 @@ from raybus.dev import cluster
 from raybus.dev.cluster import Cluster, ClusterOptions
 from raybus.dev.gotools import ensure_tools
 from raybus.dev.kubectl import Kubectl
-from raybus.dev.locks import exclusive
 from raybus.dev.paths import cluster_dir
-from raybus.dev.stack import READER, Stack
+from raybus.dev.stack import Stack
 from raybus.testkit.nats_server import NatsServer
 
 NAME = "test"
@@ -106,19 +104,6 @@ def stack(bare_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
         assert running.ended() == []
 
 
-@contextmanager
-def running_stack(cluster: Cluster, folder: Path, settings: Mapping[str, str]) -> Iterator[Stack]:
-    """All services on the cluster while the block runs; another test process that has them there is waited for."""
-    stack = Stack(cluster, folder, settings=settings)
-    with exclusive(cluster.folder / "tests.lock", "testing Raybus on this cluster"):
-        try:
-            stack.start()
-            stack.wait_ready()
-            yield stack
-        finally:
-            stack.stop()
-
-
 @pytest.fixture
 def world(stack: Stack, kubectl: Kubectl, namespace: str) -> BareWorld:
     """A namespace of that cluster in which all services work."""
@@ -128,15 +113,4 @@ def world(stack: Stack, kubectl: Kubectl, namespace: str) -> BareWorld:
 @pytest.fixture
 def raybus(stack: Stack) -> Callable[..., str]:
     """The `raybus` command against the stack's bus; returns what it prints."""
-
-    def run(*arguments: str) -> str:
-        environment = os.environ | {
-            "RAYBUS_NATS_URL": stack.nats_url,
-            "RAYBUS_NATS_PASSWORD": stack.passwords[READER],
-            "COLUMNS": "300",
-        }
-        command = [sys.executable, "-m", "raybus.cli", *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        return done.stdout + done.stderr
-
-    return run
+    return raybus_command(stack)

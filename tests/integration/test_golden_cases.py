@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import running_stack
+from stacks import running_stack
 
 from raybus.dev.cluster import Cluster
 from raybus.dev.stack import Stack

@@ -1,0 +1,22 @@
+"""All services as processes on a cluster that tests share."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from raybus.dev.cluster import Cluster
+from raybus.dev.locks import exclusive
+from raybus.dev.stack import Stack
+
+
+@contextmanager
+def running_stack(cluster: Cluster, folder: Path, settings: Mapping[str, str]) -> Iterator[Stack]:
+    """All services on the cluster while the block runs; another test process that has them there is waited for."""
+    stack = Stack(cluster, folder, settings=settings)
+    with exclusive(cluster.folder / "tests.lock", "testing Raybus on this cluster"):
+        try:
+            stack.start()
+            stack.wait_ready()
+            yield stack
+        finally:
+            stack.stop()
