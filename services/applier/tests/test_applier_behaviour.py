@@ -339,6 +339,23 @@ async def test_another_object_of_that_name_is_never_deleted(world: World) -> Non
     assert world.api.get("Pod", "p") and world.in_view("result", "applier") is None
 
 
+async def test_a_conflict_about_an_object_that_lives_on_leaves_no_tombstone(world: World) -> None:
+    await world.decide(view_seq=9, intents=(create(),))
+    world.api.fail = refusing("DELETE", Rejected(409, "Conflict", "DELETE: the object has been modified"))
+    gone = Delete(ref=Ref("Pod", NS, "p"), uid=world.api.pod("p")["metadata"]["uid"])
+    await world.decide(view_seq=9, intents=(gone,))
+    message = world.in_view("pod", "p")
+    assert message is not None and H_GONE not in message.headers
+    assert world.left() == 1
+
+
+async def test_a_create_without_an_answer_is_not_sent_again_by_itself(world: World) -> None:
+    world.api.fail = refusing("POST", Transient("POST: no answer within 10 s", sent=True))
+    await world.decide(intents=(create(),))
+    assert [entry for entry in world.api.log if entry == "POST pods"] == ["POST pods"]
+    assert world.left() == 1
+
+
 async def test_a_change_of_an_object_that_moved_on_is_left_to_the_next_decision(world: World) -> None:
     world.api.store("Pod", "p", pod_body("p"))
     patch = Patch(ref=Ref("Pod", NS, "p"), uid="u", resource_version="1", operations=())

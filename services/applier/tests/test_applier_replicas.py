@@ -168,6 +168,22 @@ def test_a_frozen_replica_sends_nothing_when_it_wakes_up() -> None:
     run(scenario)
 
 
+def test_a_decision_delivered_twice_to_a_frozen_replica_is_not_lost() -> None:
+    async def scenario(world: World) -> None:
+        world.start("a")
+        await asyncio.sleep(5)
+        loop = world.loop
+        assert isinstance(loop, VirtualLoop)
+        loop.freeze("a")
+        await world.decide("p")
+        await asyncio.sleep(5)
+        loop.thaw("a")
+        await asyncio.sleep(5)
+        assert [name for _, name in world.pods()] == ["p"] and world.left() == 0
+
+    run(scenario)
+
+
 def test_a_newer_decision_replaces_the_one_that_waits_for_its_root() -> None:
     async def scenario(world: World) -> None:
         world.start("a")

@@ -90,7 +90,7 @@ class Lane:
                     raise Rejected(413, "RequestEntityTooLarge", str(error)) from error
                 if error.status == 429:
                     self._calls.budget.pause(min(error.retry_after or BUSY_PAUSE, LONGEST_PAUSE))
-                if attempt == ATTEMPTS:
+                if attempt == ATTEMPTS or _may_have_created(request, error):
                     raise
                 log.info("request will be tried again", error=str(error), attempt=attempt, wait=wait)
             await asyncio.sleep(wait)
@@ -105,3 +105,9 @@ class Lane:
                 raise Fenced("no heart-beat of this replica was answered within the last second", STALE_WAIT)
             with span(f"{request.method} {request.path}", attributes={"http.request.method": request.method}):
                 return await self._calls.sender.send(request)
+
+
+def _may_have_created(request: Request, error: Transient) -> bool:
+    """Whether nobody knows what became of a create. Seconds have passed: what it made may be gone again by now, and
+    to make it anew would use its name twice (design §3, "Names"). So the Decision has to pass its fences again."""
+    return request.method == "POST" and error.sent and not error.status

@@ -121,15 +121,28 @@ class Hands:
             request = write.delete(ref, intent.uid, intent.propagation)
             response = await self._lane.send(request, Urgency.URGENT)
         except Rejected as error:
-            # 409: another object bears the name by now, so the one that was meant is gone as well.
             if error.code not in (404, 409):
                 raise
+            if error.code == 409:
+                await self._check_gone(intent, error)
             changed = False
         else:
             if _is_terminating(response.body):
                 item = _parse(ref, response)
                 return _Step(True, await self._echo.written(self._key, ref.kind, item, self._trace))
         return _Step(changed, await self._echo.gone(self._key, ref, intent.uid, self._trace))
+
+    async def _check_gone(self, intent: Delete, conflict: Rejected) -> None:
+        """A conflict says that another object bears the name by now, so that the one that was meant is gone as well;
+        the view is told only once that is certain. Raises Transient if it is not so."""
+        try:
+            item = _parse(intent.ref, await self._lane.send(read.get(intent.ref), Urgency.URGENT))
+        except Rejected as error:
+            if error.code != 404:
+                raise
+        else:
+            if item.meta.uid == intent.uid:
+                raise Transient(str(conflict), status=409, sent=False)
 
     async def _written(self, ref: Ref, request: Request, *, new: bool = False) -> _Step:
         item = _parse(ref, await self._lane.send(request, Urgency.CREATE))

@@ -46,7 +46,10 @@ class Queue:
             self._spawn(self._acknowledge(job.work, 0.0))
             raise
         older = self._waiting.pop(job.key, None)
-        if older is not None:
+        if older is not None and older[0].work.message == job.work.message:
+            # Delivered once more: to acknowledge the first delivery would take the Decision itself off the queue.
+            self._let_go(older[0].work)
+        elif older is not None:
             self._spawn(self._settle(older[0].work, None))
         self._waiting[job.key] = (job, memory)
         if job.key not in self._running:
@@ -124,8 +127,11 @@ class Queue:
         try:
             await self._acknowledge(work, again)
         finally:
-            self._held.pop(id(work), None)
-            self._room.release()
+            self._let_go(work)
+
+    def _let_go(self, work: Work) -> None:
+        self._held.pop(id(work), None)
+        self._room.release()
 
     async def _acknowledge(self, work: Work, again: float | None) -> None:
         try:
