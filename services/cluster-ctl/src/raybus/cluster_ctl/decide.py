@@ -22,7 +22,7 @@ from raybus.cluster_ctl.waiting import explain_waiting
 
 def decide(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
     """What is to happen for this RayCluster now."""
-    phase, why = phase_of(view)
+    phase, why = phase_of(view, knobs)
     if phase == RUNNING:
         return _run(view, now, knobs)
     if phase == REFUSED:

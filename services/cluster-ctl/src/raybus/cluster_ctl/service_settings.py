@@ -48,6 +48,7 @@ def knobs(settings: ClusterSettings) -> ClusterKnobs:
         head_cluster_ip=settings.enable_ray_head_cluster_ip_service,
         status_conditions=gates["RayClusterStatusConditions"],
         multi_host_indexing=gates["RayMultiHostIndexing"],
+        gates=frozenset(name for name, open_ in gates.items() if open_),
         default_container_envs=settings.default_container_envs,
         default_pod_labels=tuple(sorted((settings.default_pod_labels or {}).items())),
         default_pod_annotations=tuple(sorted((settings.default_pod_annotations or {}).items())),

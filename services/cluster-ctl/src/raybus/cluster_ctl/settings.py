@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from raybus.runtime.gates import read_gates
+
 VERSION = "raybus-v0.1.0"
 """Stamped on head pods and told to Ray's usage statistics, in the place of KubeRay's version."""
+
+
+DEFAULT_GATES = frozenset(name for name, open_ in read_gates("").items() if open_)
+"""Feature gates that are open unless the settings say otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +23,8 @@ class ClusterKnobs:
     head pod is `<cluster>-head`. `init_container`: workers wait for the GCS first. `probes`: liveness and readiness
     probes are added. `head_cluster_ip`: the head Service gets an address instead of being headless.
     `status_conditions`: feature gate RayClusterStatusConditions. `multi_host_indexing`: feature gate
-    RayMultiHostIndexing. `default_*`: added to pods and Ray containers where they are missing. `*_sidecars`: appended.
+    RayMultiHostIndexing. `gates`: all feature gates that are open. `default_*`: added to pods and Ray containers where
+    they are missing. `*_sidecars`: appended.
     """
 
     cluster_domain: str = "cluster.local"
@@ -28,6 +35,7 @@ class ClusterKnobs:
     head_cluster_ip: bool = False
     status_conditions: bool = True
     multi_host_indexing: bool = True
+    gates: frozenset[str] = DEFAULT_GATES
     default_container_envs: tuple[dict[str, Any], ...] = ()
     default_pod_labels: tuple[tuple[str, str], ...] = ()
     default_pod_annotations: tuple[tuple[str, str], ...] = ()

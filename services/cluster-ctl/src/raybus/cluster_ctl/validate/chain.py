@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from raybus.api.v1 import RayCluster
 from raybus.cluster_ctl.build.ownership import creator
 from raybus.cluster_ctl.labels import MAX_CLUSTER_NAME
 from raybus.cluster_ctl.validate import groups, options
+from raybus.cluster_ctl.validate.gates import closed_gate
 
 Check = Callable[[RayCluster], str | None]
 
@@ -52,7 +53,6 @@ SPEC: tuple[Check, ...] = (
     options.ft_annotation_or_options,
     options.redis_address_needs_ft,
     options.redis_credentials_once,
-    options.rocksdb_gate,
     options.storage_needs_rocksdb,
     options.redis_username_by_options,
     options.autoscaler_env_needs_autoscaling,
@@ -61,10 +61,7 @@ SPEC: tuple[Check, ...] = (
     options.autoscaler_v2_restart_policy,
     options.autoscaler_idle_timeout,
     options.autoscaler_reserved_env,
-    options.history_server_gate,
     options.auth_versions,
-    options.network_policy_gate,
-    options.tls_gate,
     groups.distinct_names,
     _upgrade_type,
     _upgrade_origin,
@@ -76,9 +73,9 @@ def invalid_metadata(cluster: RayCluster) -> str | None:
     return _first(METADATA, cluster)
 
 
-def invalid_spec(cluster: RayCluster) -> str | None:
-    """What is wrong with the spec, None if nothing."""
-    return _first(SPEC, cluster)
+def invalid_spec(cluster: RayCluster, gates: Container[str]) -> str | None:
+    """What is wrong with the spec, None if nothing; `gates`: the feature gates that are open."""
+    return _first(SPEC, cluster) or closed_gate(cluster, gates)
 
 
 def _first(checks: Iterable[Check], cluster: RayCluster) -> str | None:

@@ -1,5 +1,5 @@
 """Checks of the optional parts: fault tolerance, autoscaler, authentication, gated features (contract objects §7.2
-rules 9-23). The features behind closed gates are refused here as KubeRay refuses them by default."""
+rules 9-23)."""
 
 from __future__ import annotations
 
@@ -42,14 +42,6 @@ def redis_credentials_once(cluster: RayCluster) -> str | None:
             return f"cannot set {name} in the head's environment together with gcsFaultToleranceOptions"
     if cluster.metadata.annotations.get(EXTERNAL_STORAGE_NAMESPACE):
         return f"cannot set the {EXTERNAL_STORAGE_NAMESPACE} annotation together with gcsFaultToleranceOptions"
-    return None
-
-
-def rocksdb_gate(cluster: RayCluster) -> str | None:
-    """Rule 12: its gate is closed."""
-    options = cluster.spec.gcs_fault_tolerance_options
-    if options is not None and options.backend == "rocksdb":
-        return "gcsFaultToleranceOptions.backend rocksdb needs feature gate GCSFaultToleranceEmbeddedStorage"
     return None
 
 
@@ -123,13 +115,6 @@ def autoscaler_reserved_env(cluster: RayCluster) -> str | None:
     return None
 
 
-def history_server_gate(cluster: RayCluster) -> str | None:
-    """Rule 20: its gate is closed."""
-    if cluster.spec.history_server_options is not None:
-        return "historyServerOptions needs feature gate RayClusterHistoryServer"
-    return None
-
-
 def auth_versions(cluster: RayCluster) -> str | None:
     """Rule 21."""
     options, version = cluster.spec.auth_options, version_of(cluster.spec.ray_version)
@@ -145,15 +130,3 @@ def auth_versions(cluster: RayCluster) -> str | None:
     if by_kubernetes and options.secret_name:
         return "authOptions.enableK8sTokenAuth and secretName cannot both be set"
     return None
-
-
-def network_policy_gate(cluster: RayCluster) -> str | None:
-    """Rule 22: its gate is closed."""
-    if cluster.spec.network_policy is not None:
-        return "networkPolicy needs feature gate RayClusterNetworkPolicy"
-    return None
-
-
-def tls_gate(cluster: RayCluster) -> str | None:
-    """Rule 23: its gate is closed."""
-    return "tlsOptions needs feature gate RayClusterMTLS" if cluster.spec.tls_options is not None else None
