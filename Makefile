@@ -53,13 +53,18 @@ integration: setup ## real nats-server, real API server, the golden comparison
 e2e: setup ## RayJobs on a real node with real Ray
 	@$(RUN)pytest tests/e2e
 
+.PHONY: bench
+bench: setup ## throughput on a simulated cluster: BENCH="--idle", KUBERAY_OPERATOR=<binary> to compare
+	@$(RUN)python tests/bench/bench.py $(BENCH)
+
 .PHONY: crds
 crds: setup ## charts/raybus-crds from the types
 	@$(RUN)python tools/crdgen/write_crds.py
 
 .PHONY: diagrams
-diagrams: setup ## docs/states from the phase tables
+diagrams: setup ## docs/states and docs/settings.md, from the tables in the code
 	@$(RUN)python tools/diagrams.py
+	@$(RUN)python tools/settings_page.py
 
 .PHONY: lock
 lock: setup ## requirements.lock from the pyproject files

@@ -6,7 +6,9 @@ from typing import Literal
 
 import pytest
 
+from raybus.runtime.common import CommonSettings
 from raybus.runtime.gates import read_gates
+from raybus.runtime.kuberay import FOREIGN, Foreign, without_effect
 from raybus.runtime.settings import SettingsError, explain, load, setting
 
 
@@ -63,8 +65,13 @@ def test_kuberay_configuration_file_is_read_and_its_unknown_fields_are_left_alon
         (["--log-encoder=xml"], "encoder (flag --encoder)"),
         (["--qps"], "flag --qps needs a value"),
         (["--config=/does/not/exist"], "cannot be read"),
+        (["--batch-scheduler=volcano"], "not supported: gang scheduling"),
+        (["--enable-batch-scheduler"], "not supported: gang scheduling"),
     ],
-    ids=["unknown flag", "no flag", "no number", "no boolean", "not in the list", "no value", "no file"],
+    ids=[
+        *("unknown flag", "no flag", "no number", "no boolean", "not in the list", "no value", "no file"),
+        *("a scheduler that is not built", "the older flag for it"),
+    ],
 )
 def test_a_wrong_setting_is_refused_with_its_name_and_source(arguments: list[str], says: str) -> None:
     with pytest.raises(SettingsError, match=says.replace("(", r"\(").replace(")", r"\)")):
@@ -92,3 +99,55 @@ def test_gates_keep_their_defaults_and_take_what_is_built() -> None:
 def test_a_gate_that_would_be_ignored_is_refused(text: str, says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         read_gates(text)
+
+
+def test_groups_of_gates_leave_those_alone_that_are_named() -> None:
+    gates = read_gates("AllBeta=false,RayMultiHostIndexing=true,AllAlpha=false")
+    assert gates["RayClusterStatusConditions"] is False and gates["RayMultiHostIndexing"] is True
+    with pytest.raises(SettingsError, match="does not have"):
+        read_gates("AllAlpha=true")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--feature-gates=Nope=true"], "feature gate 'Nope' is unknown"),
+        (["--metrics-addr=8080"], "no host:port"),
+        (["--health-probe-bind-address=:http"], "no host:port"),
+    ],
+    ids=["a gate", "a port alone", "a port by name"],
+)
+def test_values_are_checked_when_they_are_read(arguments: list[str], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        load(CommonSettings, arguments, {})
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    assert load(Example, [], {"ENABLE_PROBES_INJECTION": "", "CLUSTER_DOMAIN": ""}) == Example()
+
+
+def test_what_kuberay_needs_and_raybus_does_not_is_read_and_said() -> None:
+    arguments = ["--enable-leader-election", "--qps", "50", "--names=a", "--use-kubernetes-proxy", "-kubeconfig=/x"]
+    environment = {"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "60"}
+    assert load(Example, arguments, environment).names == ("a",)
+    said = dict(without_effect(arguments, environment))
+    assert said.keys() == {"--enable-leader-election", "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV"} | {"--qps"}
+
+
+@pytest.mark.parametrize("item", [i for i in FOREIGN if i.refused], ids=lambda item: item.names[0])
+def test_what_would_have_to_be_ignored_is_refused_wherever_it_stands(tmp_path: Path, item: Foreign) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"{item.key or 'other'}: true\n")
+    ways = [([f"--{item.flag}=true"], {}) if item.flag else ([], {item.variable: "true"})]
+    if item.key:
+        ways.append(([f"--config={file}"], {}))
+    for arguments, environment in ways:
+        with pytest.raises(SettingsError, match="is not supported: "):
+            load(Example, arguments, environment)
+
+
+def test_a_batch_scheduler_that_is_off_is_no_matter(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("batchScheduler: ''\nenableBatchScheduler: false\nlogFile: ''\n")
+    arguments = [f"--config={file}", "--batch-scheduler=", "--enable-batch-scheduler=false"]
+    assert load(Example, arguments, {"ENABLE_WEBHOOKS": "false"}) == Example()

@@ -12,7 +12,7 @@ CLASSES: Mapping[str, str] = {
     "watcher": "raybus.watcher.settings:WatcherSettings",
     "cluster-ctl": "raybus.cluster_ctl.service_settings:ClusterSettings",
     "job-ctl": "raybus.job_ctl.service_settings:JobSettings",
-    "serve-ctl": "raybus.serve_ctl.service_settings:ServeSettings",
+    "serve-ctl": "raybus.runtime.common:CommonSettings",
     "applier": "raybus.applier.settings:ApplierSettings",
     "prober": "raybus.prober.settings:ProberSettings",
 }

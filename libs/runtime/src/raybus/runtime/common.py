@@ -1,9 +1,11 @@
 """Settings that every service has."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
-from raybus.runtime.settings import setting
+from raybus.runtime.gates import read_gates
+from raybus.runtime.settings import SettingsError, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +25,17 @@ class CommonSettings:
     health_probe_bind_address: str = setting(
         "", "A second listener for /healthz and /readyz, as KubeRay has on :8082; empty = none.", keys=("probeAddr",)
     )
-    log_stdout_encoder: Literal["json", "console"] = setting(
-        "json", "Form of the log on standard output.", keys=("logStdoutEncoder",)
+    log_stdout_encoder: Literal["json", "console"] = setting("json", "Form of the log on standard output.")
+    log_level: str = setting(
+        "info", "debug, info, warning or error; zap's panic and numbers are understood too.", flags=("zap-log-level",)
     )
-    log_level: str = setting("info", "debug, info, warning or error.", flags=("zap-log-level",))
     watch_namespace: tuple[str, ...] = setting((), "Namespaces to look at, with commas; empty = all.")
     feature_gates: str = setting("", "Comma-separated Name=true|false.")
+
+    def __post_init__(self) -> None:
+        """Raises SettingsError for feature gates that cannot be honoured, and for addresses that are none."""
+        read_gates(self.feature_gates)
+        for name in ("metrics_addr", "health_probe_bind_address"):
+            address = getattr(self, name)
+            if address not in ("", "0") and not re.fullmatch(r".*:\d{1,5}", address):
+                raise SettingsError(f"{name.replace('_', '-')}: {address!r} is no host:port (host may be left out)")

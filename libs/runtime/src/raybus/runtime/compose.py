@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from raybus.api.decision import Apply, Create, CreatePods, Decision, Delete, Intent, Json, Patch
+from raybus.api.decision import Apply, Create, CreatePods, Decision, Delete, GenerateSecret, Intent, Json, Patch
 from raybus.api.messages import AskMessage, IntentMessage, Result, Root, fingerprint
 from raybus.api.times import Instant
 from raybus.runtime.cache import Stored
@@ -109,5 +109,7 @@ def _sentence(intent: Intent) -> str:
             names = [slot.name for slot in intent.slots]
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             return f"create Pod {', '.join(names[:3])}{more}"
+        case GenerateSecret():
+            return f"generate Secret {intent.ref.name}"
         case Create() | Apply() | Patch() | Delete():
             return f"{type(intent).__name__.lower()} {intent.ref.kind} {intent.ref.name}"

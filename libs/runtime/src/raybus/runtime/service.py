@@ -19,6 +19,7 @@ from raybus.bus import BusSettings, NatsBus, connect
 from raybus.bus.port import BusError
 from raybus.runtime.common import CommonSettings
 from raybus.runtime.health import Health
+from raybus.runtime.kuberay import without_effect
 from raybus.runtime.lifecycle import Stopped, unless_stopped
 from raybus.runtime.settings import SettingsError, environment, load
 from raybus.telemetry.logs import configure_logs
@@ -57,11 +58,14 @@ Main = Callable[[Service[S]], Coroutine[Any, Any, None]]
 
 def serve(name: str, kind: type[S], main: Main[S], arguments: Sequence[str] | None = None) -> int:
     """Run a service until it is told to stop. Returns the process's exit status: 0 stopped, 2 cannot run."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        settings = load(kind, sys.argv[1:] if arguments is None else arguments, environment())
+        settings = load(kind, given, environment())
         configure_logs(name, settings.log_stdout_encoder, settings.log_level)
     except (SettingsError, ValueError) as error:
         return _refuse(name, str(error))
+    for setting, why in without_effect(given, environment()):
+        log.info("setting of KubeRay without effect here", setting=setting, why=why)
     configure_traces(name)
     try:
         uvloop.run(_run(name, settings, main))

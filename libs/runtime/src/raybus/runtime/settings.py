@@ -2,7 +2,9 @@
 
 Precedence is flags, then environment, then file, then default. A field `metrics_addr` is the flag `--metrics-addr`,
 the variable `RAYBUS_METRICS_ADDR` and the key `metricsAddr`; `setting()` adds KubeRay's own names where they have a
-meaning here (contract platform §1-§3). Go-style flags (`-flag`, `--flag=false`, a bare `--flag` for true) are read.
+meaning here (contract platform §1-§3); `kuberay.FOREIGN` says what becomes of the others. Go-style flags (`-flag`,
+`--flag=false`, a bare `--flag` for true) are read. An empty variable counts as not set. What a value must be beyond its
+type, the dataclass checks itself (`__post_init__`).
 """
 
 import dataclasses
@@ -14,6 +16,8 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 import yaml
+
+from raybus.runtime import kuberay
 
 S = TypeVar("S")
 
@@ -54,18 +58,39 @@ def load(kind: type[S], arguments: Sequence[str], environment: Mapping[str, str]
 
 
 def explain(kind: type[Any], arguments: Sequence[str], environment: Mapping[str, str]) -> list[Found]:
-    """Every setting of `kind` with value, source and default. Raises SettingsError."""
+    """Every setting of `kind` with value, source and default; all of them are fit to be used. Raises SettingsError."""
     fields = dataclasses.fields(kind)
     hints = get_type_hints(kind)
     flags = _read_flags(fields, hints, arguments)
     file_name = flags.get("config") or environment.get("RAYBUS_CONFIG", "")
     document = _read_file(file_name) if file_name else {}
+    _check_foreign(environment, document, file_name)
     result = []
     for field in fields:
         raw, source = _pick(field, flags, environment, document, file_name)
         value = field.default if source == "default" else _convert(raw, hints[field.name], f"{field.name} ({source})")
         result.append(Found(field.name, value, source, field.default, field.metadata["doc"], field.metadata["secret"]))
+    kind(**{item.name: item.value for item in result})
     return result
+
+
+def known_names(kind: type[Any]) -> frozenset[str]:
+    """Every flag (with its dashes), variable and key that sets a field of `kind`."""
+    found: set[str] = set()
+    for field in dataclasses.fields(kind):
+        found |= {f"--{flag}" for flag in _flag_names(field)}
+        found |= {*_variables(field), *_keys(field)}
+    return frozenset(found)
+
+
+def _check_foreign(environment: Mapping[str, str], document: Mapping[str, Any], file_name: str) -> None:
+    """Raise SettingsError for what KubeRay would do and Raybus would have to ignore."""
+    for item in kuberay.FOREIGN:
+        if item.variable and item.forbids(environment.get(item.variable, "")):
+            value = environment[item.variable]
+            raise SettingsError(f"environment {item.variable}={value} is not supported: {item.why}")
+        if item.key and item.forbids(document.get(item.key, "")):
+            raise SettingsError(f"file {file_name}: {item.key}: {document[item.key]} is not supported: {item.why}")
 
 
 def _camel(name: str) -> str:
@@ -74,6 +99,14 @@ def _camel(name: str) -> str:
 
 def _flag_names(field: "dataclasses.Field[Any]") -> tuple[str, ...]:
     return (field.name.replace("_", "-"), *field.metadata["flags"])
+
+
+def _variables(field: "dataclasses.Field[Any]") -> tuple[str, ...]:
+    return ("RAYBUS_" + field.name.upper(), *field.metadata["env"])
+
+
+def _keys(field: "dataclasses.Field[Any]") -> tuple[str, ...]:
+    return (_camel(field.name), *field.metadata["keys"])
 
 
 def _read_flags(
@@ -87,17 +120,22 @@ def _read_flags(
         match = re.fullmatch(r"--?([a-zA-Z][\w-]*)(?:=(.*))?", word, re.DOTALL)
         if match is None:
             raise SettingsError(f"unexpected argument {word!r}: settings are given as --name=value")
-        if match[1] not in known:
-            raise SettingsError(f"unknown flag --{match[1]}; known are: {', '.join('--' + n for n in sorted(known))}")
-        name = known[match[1]]
+        flag = match[1]
+        if flag not in known and flag not in kuberay.FLAGS:
+            raise SettingsError(f"unknown flag --{flag}; known are: {', '.join('--' + n for n in sorted(known))}")
         if match[2] is not None:
-            result[name] = match[2]
-        elif hints.get(name) is bool:
-            result[name] = "true"
+            value = match[2]
+        elif hints.get(known.get(flag, "")) is bool or (flag not in known and kuberay.is_switch(flag)):
+            value = "true"
         elif rest:
-            result[name] = rest.pop(0)
+            value = rest.pop(0)
         else:
-            raise SettingsError(f"flag --{match[1]} needs a value")
+            raise SettingsError(f"flag --{flag} needs a value")
+        foreign = kuberay.FLAGS.get(flag)
+        if flag in known:
+            result[known[flag]] = value
+        elif foreign is not None and foreign.forbids(value):
+            raise SettingsError(f"flag --{flag}={value} is not supported: {foreign.why}")
     return result
 
 
@@ -130,10 +168,10 @@ def _pick(
 ) -> tuple[Any, str]:
     if field.name in flags:
         return flags[field.name], f"flag --{_flag_names(field)[0]}"
-    for variable in ("RAYBUS_" + field.name.upper(), *field.metadata["env"]):
-        if variable in environment:
+    for variable in _variables(field):
+        if environment.get(variable):
             return environment[variable], f"environment {variable}"
-    for key in (_camel(field.name), *field.metadata["keys"]):
+    for key in _keys(field):
         if key in document:
             return document[key], f"file {file_name}"
     return None, "default"
@@ -145,7 +183,7 @@ def _convert(raw: Any, hint: Any, what: str) -> Any:
         lowered = raw.lower()
         if lowered in ("true", "1", "t", "yes", "on"):
             return True
-        if lowered in ("false", "0", "f", "no", "off", ""):
+        if lowered in ("false", "0", "f", "no", "off"):
             return False
         raise SettingsError(f"{what}: {raw!r} is not true or false")
     if isinstance(raw, str) and getattr(hint, "__origin__", None) is tuple:

@@ -9,13 +9,17 @@ from structlog.typing import Processor
 
 LogFormat = Literal["json", "console"]
 
+_ZAP_LEVELS = {"dpanic": "critical", "panic": "critical", "fatal": "critical"}
+"""Levels that KubeRay's `--zap-log-level` knows and Python's logging does not; a number there is a degree of debug."""
+
 
 def configure_logs(service: str, encoder: LogFormat, level: str) -> None:
     """Send this process's logs to standard output; `level` is a name of the logging module (`info`, `debug`, ...).
 
     Raises ValueError for an unknown level.
     """
-    number = logging.getLevelNamesMapping().get(level.upper())
+    known = "debug" if level.isdecimal() else _ZAP_LEVELS.get(level.lower(), level)
+    number = logging.getLevelNamesMapping().get(known.upper())
     if number is None:
         raise ValueError(f"log level {level!r} is not one of debug, info, warning, error")
     processors: list[Processor] = [

@@ -13,7 +13,6 @@ class ProberSettings(CommonSettings):
     use_kubernetes_proxy: bool = setting(
         False,
         "Reach dashboards through the API server's service proxy instead of by service DNS (outside the cluster).",
-        keys=("useKubernetesProxy",),
     )
     read_auth_tokens: bool = setting(
         False, "Read the Secret of a cluster with token authentication; needs the right to get Secrets by name."
