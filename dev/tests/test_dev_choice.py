@@ -74,6 +74,7 @@ def test_a_real_node_unless_something_simpler_is_asked_for(options: ClusterOptio
     [
         (ClusterOptions(bare=True, kwok_nodes=3), "bare cluster has no nodes"),
         (ClusterOptions(kubeconfig=Path("k"), kwok_nodes=3), "its own affair"),
+        (ClusterOptions(kubeconfig=Path("k"), audited=True), "not ours to configure"),
         (ClusterOptions(kwok_nodes=-1), "not possible"),
     ],
 )

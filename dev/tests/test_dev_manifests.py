@@ -34,6 +34,12 @@ def test_without_a_node_everything_listens_on_loopback() -> None:
     assert all("127.0.0.1" in part for part in components.etcd(BARE, PROGRAMS).argv if "urls" in part)
 
 
+def test_an_audited_cluster_has_its_log_and_stores_json() -> None:
+    argv = components.apiserver(BARE, PROGRAMS, audited=True).argv
+    assert {f"--audit-log-path={BARE.audit_log}", "--storage-media-type=application/json"} <= set(argv)
+    assert not any("audit" in part for part in components.apiserver(BARE, PROGRAMS).argv)
+
+
 def test_with_a_node_the_api_server_listens_on_its_link_only() -> None:
     argv = components.apiserver(NODE, PROGRAMS).argv
     assert {"--bind-address=10.133.0.1", "--service-cluster-ip-range=10.101.0.0/16"} <= set(argv)

@@ -41,6 +41,11 @@ class Cluster:
         """Kubeconfig of an administrator."""
         return self.kubeconfig_for("admin")
 
+    @property
+    def audit_log(self) -> Path:
+        """What Raybus' users wrote, one event of the API server in each line; only in an audited cluster."""
+        return self.folder / "run" / "audit.jsonl"
+
     def kubeconfig_for(self, user: str) -> Path:
         """Kubeconfig of `watcher`, `applier`, `prober` or `admin`. Raises `DevError` for anybody else."""
         path = self.folder / "kubeconfig" / f"{user}.yaml"

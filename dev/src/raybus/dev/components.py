@@ -40,9 +40,14 @@ def etcd(site: Site, tools: Tools) -> Component:
     )
 
 
-def apiserver(site: Site, tools: Tools) -> Component:
-    """The API server; with a real node it announces the address at which pods reach it."""
+def apiserver(site: Site, tools: Tools, audited: bool = False) -> Component:
+    """The API server; with a real node it announces the address at which pods reach it. `audited`: see the options."""
     pki = site.pki
+    audit = [
+        f"--audit-policy-file={site.audit_policy}",
+        f"--audit-log-path={site.audit_log}",
+        "--storage-media-type=application/json",
+    ]
     return _component(
         "kube-apiserver",
         tools["kube-apiserver"],
@@ -64,6 +69,7 @@ def apiserver(site: Site, tools: Tools) -> Component:
         "--service-account-issuer=https://kubernetes.default.svc",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged",
+        *(audit if audited else []),
     )
 
 

@@ -12,6 +12,7 @@ from raybus.dev import components
 from raybus.dev.errors import DevError
 from raybus.dev.gotools import module_documents
 from raybus.dev.kubectl import Kubectl
+from raybus.dev.options import ClusterOptions
 from raybus.dev.paths import repository
 from raybus.dev.pki import Subject, ensure_authority, ensure_certificate, ensure_signing_key, kubeconfig, write_private
 from raybus.dev.process import start
@@ -46,14 +47,16 @@ def write_credentials(site: Site) -> None:
         write_private(site.kubeconfig(name), kubeconfig(site.server, authority.certificate, client))
 
 
-def start_control_plane(site: Site, tools: Mapping[str, Path], bare: bool) -> None:
+def start_control_plane(site: Site, tools: Mapping[str, Path], options: ClusterOptions) -> None:
     """Start what is not running, and wait for the API server. Raises `DevError` when it does not come up."""
     with step(f"starting etcd and the API server at {site.server}", 6):
         start(components.etcd(site, tools), site.run)
-        start(components.apiserver(site, tools), site.run)
+        if options.audited:
+            site.audit_policy.write_text((files("raybus.dev") / "manifests" / "audit.yaml").read_text())
+        start(components.apiserver(site, tools, options.audited), site.run)
         wait_until(lambda: _is_ready(site), "the API server", 90, site.run, ("etcd", "kube-apiserver"))
-    start(components.controller_manager(site, tools, bare), site.run)
-    if not bare:
+    start(components.controller_manager(site, tools, options.bare), site.run)
+    if not options.bare:
         start(components.scheduler(site, tools), site.run)
 
 

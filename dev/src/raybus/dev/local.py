@@ -50,7 +50,7 @@ def up(options: ClusterOptions, folder: Path, machine: Machine) -> Site:
         node.install_packages(machine.missing)
         make_network(site)
     write_credentials(site)
-    start_control_plane(site, tools, options.bare)
+    start_control_plane(site, tools, options)
     kubectl = Kubectl(tools["kubectl"], site.kubeconfig("admin"))
     apply_api_objects(kubectl, options.bare)
     if has_node:

@@ -13,6 +13,8 @@ class ClusterOptions:
     `bare`: API server, garbage collection, namespaces and service accounts only, with the foreign CRDs of the
     recordings. `kwok_nodes`: number of simulated nodes. `real_node`: a containerd node with kubelet; by default exactly
     when neither `bare` nor simulated nodes are asked for. `kubeconfig`: use that existing cluster, not one of our own.
+    `audited`: what Raybus' users write stands in `Cluster.audit_log`, and etcd holds JSON, so that a judge can read
+    each revision without the API server.
     """
 
     name: str = "dev"
@@ -20,6 +22,7 @@ class ClusterOptions:
     kwok_nodes: int = 0
     real_node: bool | None = None
     kubeconfig: Path | None = None
+    audited: bool = False
 
     def wants_real_node(self) -> bool:
         """Whether a real node is asked for."""
@@ -31,6 +34,8 @@ class ClusterOptions:
             raise DevError("A bare cluster has no nodes: leave out either --bare or --nodes.")
         if self.kubeconfig is not None and (self.bare or self.kwok_nodes or self.real_node):
             raise DevError("Nodes of the cluster behind --kubeconfig are its own affair: leave out --bare and --nodes.")
+        if self.kubeconfig is not None and self.audited:
+            raise DevError("The API server behind --kubeconfig is not ours to configure: it cannot be audited.")
         if self.kwok_nodes < 0:
             raise DevError(f"{self.kwok_nodes} simulated nodes are not possible: use 0 or more.")
 

