@@ -245,4 +245,4 @@ def test_one_namespace_only() -> None:
 
 def test_synced_is_said_once_per_fill() -> None:
     events, _, _ = run(*FILLED, bookmark("9"), bookmark("10", end=True))
-    assert [event for event in events if isinstance(event, Synced)] == [Synced()]
+    assert len([event for event in events if isinstance(event, Synced)]) == 1

@@ -26,6 +26,54 @@ def test_a_wiped_bus_is_filled_and_marked_again() -> None:
     play(story)
 
 
+def test_a_wiped_bus_is_filled_from_fresh_lists_while_the_watches_are_silent() -> None:
+    async def story(world: World) -> None:
+        replica = await world.start()
+        world.create("RayCluster", body("RayCluster", "c", spec={}))
+        world.create("Pod", pod("c", "w-1"))
+        await world.until(lambda: world.has("cluster", "c", "Pod", "w-1"), "pod")
+        replica.api.black_hole()
+        world.create("Pod", pod("c", "w-2"))
+        world.delete("Pod", "w-1")
+        before = world.markers()
+        world.bus_server.wipe()
+        await world.until(lambda: world.markers() not in (before, {""}) and "" not in world.markers(), "marked", 5)
+        assert world.has("cluster", "c", "Pod", "w-2")
+        assert not world.has("cluster", "c", "Pod", "w-1")
+
+    play(story)
+
+
+def test_an_echoed_object_whose_life_the_watcher_missed_is_buried() -> None:
+    async def story(world: World) -> None:
+        replica = await world.start()
+        replica.api.black_hole()
+        made = world.create("Pod", pod("c", "w-1"))
+        headers = {H_RV: made["metadata"]["resourceVersion"], H_UID: made["metadata"]["uid"]}
+        subject = subjects.view("cluster", "ns", "c", "pod", "w-1")
+        await world.bus_server.connect().put("VIEW", subject, b"{}", headers, expect=0)
+        world.delete("Pod", "w-1")
+        await world.until(lambda: world.gone("cluster", "c", "Pod", "w-1"), "tombstone", 120)
+
+    play(story)
+
+
+def test_a_tombstone_is_never_older_than_what_it_buries() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        made = world.create("Pod", pod("c", "w-1"))
+        await world.until(lambda: world.has("cluster", "c", "Pod", "w-1"), "pod")
+        subject = subjects.view("cluster", "ns", "c", "pod", "w-1")
+        headers = {H_RV: "900", H_UID: made["metadata"]["uid"]}
+        await world.bus_server.connect().put("VIEW", subject, b"{}", headers)
+        world.delete("Pod", "w-1")
+        await world.until(lambda: world.gone("cluster", "c", "Pod", "w-1"), "tombstone")
+        message = world.message("cluster", "c", "Pod", "w-1")
+        assert message is not None and message.headers[H_RV] == "900"
+
+    play(story)
+
+
 def test_after_a_cut_from_the_bus_nothing_is_missing_and_nothing_repeated() -> None:
     async def story(world: World) -> None:
         replica = await world.start()

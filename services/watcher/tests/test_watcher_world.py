@@ -108,7 +108,8 @@ def test_one_trace_for_a_rayjob_and_its_cluster_and_one_per_generation_of_others
 
 
 def test_one_watch_per_kind_selector_and_namespace() -> None:
-    everywhere = [str(target) for target in targets(())]
+    everywhere = [str(target) for target in targets((), ())]
     assert "rayclusters" in everywhere and len([text for text in everywhere if text.startswith("pods")]) == 2
-    assert not [text for text in everywhere if text.startswith(("secrets", "events", "roles"))]
-    assert [str(t) for t in targets(("a", "b"), [CLUSTER])] == ["rayclusters in a", "rayclusters in b"]
+    assert not [text for text in everywhere if text.startswith(("secrets", "events", "certificates"))]
+    assert [text for text in map(str, targets((), ("RayClusterMTLS",))) if text.startswith("certificates")]
+    assert [str(t) for t in targets(("a", "b"), (), [CLUSTER])] == ["rayclusters in a", "rayclusters in b"]

@@ -67,7 +67,9 @@ class Gone(Struct, frozen=True):
 
 
 class Synced(Struct, frozen=True):
-    """A fill is complete: every existing object was `Put`, every vanished one reported `Gone`."""
+    """A fill is complete as of `resource_version`: every existing object was `Put`, every vanished one `Gone`."""
+
+    resource_version: str = ""
 
 
 class Unserved(Struct, frozen=True):
@@ -228,7 +230,8 @@ def _on_bookmark(state: State, meta: _Annotated) -> Step:
     if state.phase is Phase.STREAM_FILL:
         if meta.annotations.get(_INITIAL_EVENTS_END) != "true":
             return [], state, None
-        return [*_vanished(state, meta.resource_version), Synced()], _following(state, meta.resource_version), None
+        version = meta.resource_version
+        return [*_vanished(state, version), Synced(version)], _following(state, version), None
     return [], msgspec.structs.replace(state, version=meta.resource_version), None
 
 
@@ -251,7 +254,7 @@ def _on_page(state: State, body: bytes) -> Step:
         state = msgspec.structs.replace(state, token=page.metadata.token)
         return events, state, _request(state)
     version = page.metadata.resource_version
-    events += [*_vanished(state, version), Synced()]
+    events += [*_vanished(state, version), Synced(version)]
     state = _following(state, version)
     return events, state, _request(state)
 

@@ -125,7 +125,7 @@ class Fetcher:
                             keys.discard(key)
                             await self._audience.room()
                             self._audience.read(key, item)
-                    case Synced() | Unserved():
+                    case Synced(_) | Unserved():
                         return
                     case _:
                         continue

@@ -11,7 +11,7 @@ from raybus.api.times import Instant
 from raybus.bus.port import Bus, BusError, Conflict
 from raybus.telemetry import metrics
 from raybus.telemetry.traces import span
-from raybus.watcher.versions import LEFT, Held, Item, held_by, is_news
+from raybus.watcher.versions import LEFT, Held, Item, held_by, is_news, older
 
 WRITERS = 48
 """Writes under way at the same time: what one bus connection needs to be busy."""
@@ -77,8 +77,10 @@ class Publisher:
 
     def offer(self, pending: Pending) -> None:
         """Take in a state; it replaces an older one of its subject that has not been written yet."""
-        subject = pending.item.subject
-        if not self.is_waiting(subject) and not is_news(pending.item, self._held.get(subject)):
+        subject, held = pending.item.subject, self._held.get(pending.item.subject)
+        # What an object's end meets where nothing is known to be held is seen by looking (see `_write`).
+        judged = held is not None or pending.item.data
+        if judged and not self.is_waiting(subject) and not is_news(pending.item, held):
             metrics.VIEW_WRITES.labels("equal").inc()
             return
         self._waiting[subject] = pending
@@ -144,6 +146,9 @@ class Publisher:
     async def _write(self, pending: Pending) -> None:
         """Raises Unsure, BusError (Conflict after `ROUNDS` of competition) and Deposed."""
         item, subject = pending.item, pending.item.subject
+        if not item.data and subject not in self._held:
+            # The applier may have echoed an object whose every state before its end this watcher has skipped.
+            await self._learn(subject)
         for _ in range(ROUNDS):
             held = self._held.get(subject)
             if not is_news(item, held):
@@ -152,7 +157,7 @@ class Publisher:
             if not self._may_write():
                 raise Unsure(f"{subject}: no heart-beat of ours was answered lately")
             try:
-                await self._put(pending, held.seq if held else 0)
+                await self._put(pending, held)
                 break
             except Conflict:
                 metrics.VIEW_WRITES.labels("conflict").inc()
@@ -164,11 +169,13 @@ class Publisher:
             # Tombstones are not remembered: a name that is used again costs one conflict, which is rare.
             del self._held[subject]
 
-    async def _put(self, pending: Pending, expect: int) -> None:
-        item = pending.item
+    async def _put(self, pending: Pending, held: Held | None) -> None:
+        item, expect = pending.item, held.seq if held else 0
         headers = {H_UID: item.uid, H_AT: f"{pending.at:.6f}", H_SCHEMA: SCHEMA, H_EPOCH: str(self._epoch)}
         if item.uid:
-            headers[H_RV] = item.version
+            # A tombstone never says an earlier version than what it buries: else that could come back.
+            buries = held is not None and not item.data and older(item.version, held.version)
+            headers[H_RV] = held.version if held is not None and buries else item.version
         if not item.data:
             headers[H_GONE] = LEFT
         ttl = None if item.data else TOMBSTONE_TTL

@@ -1,7 +1,7 @@
 """The watcher: watches always, publishes while it holds the lease (design §2, §3)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Container, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -31,11 +31,13 @@ log = structlog.get_logger()
 
 
 class Watcher:
-    """One replica of the watcher, for `namespaces` (none = all of them)."""
+    """One replica of the watcher, for `namespaces` (none = all of them); `gates`: the feature gates that are open."""
 
-    def __init__(self, ports: Ports, partitions: Partitions, namespaces: Sequence[str] = ()) -> None:
+    def __init__(
+        self, ports: Ports, partitions: Partitions, namespaces: Sequence[str] = (), gates: Container[str] = ()
+    ) -> None:
         self._ports, self._partitions = ports, partitions
-        self._targets = targets(namespaces)
+        self._targets = targets(namespaces, gates)
         self._world, self._ledger = World(), Ledger()
         self._watches = Watches(ports.sender, self._targets, self, ports.jitter)
         self._session: Session | None = None

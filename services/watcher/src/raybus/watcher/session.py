@@ -5,6 +5,7 @@ A session ends when the bus has lost what it knew (reconnect, wiped store): the 
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import aclosing
 
 import msgspec
 import structlog
@@ -17,9 +18,10 @@ from raybus.api.names import PARTITIONS
 from raybus.api.routes import Key, Route, view_subject
 from raybus.api.times import Instant
 from raybus.bus.port import Bus, BusError, Conflict
+from raybus.kube.follow import follow
 from raybus.kube.objects import Object
 from raybus.kube.port import Sender
-from raybus.kube.watch import Target
+from raybus.kube.watch import Put, Synced, Target, Unserved
 from raybus.telemetry import traces
 from raybus.watcher.fetcher import Fetcher
 from raybus.watcher.ledger import Ledger
@@ -48,7 +50,8 @@ class Session:
     """`problem`: why VIEW is not in step with the world at present, "" if it is."""
 
     def __init__(self, ports: Ports, targets: tuple[Target, ...], world: World, ledger: Ledger, epoch: Epoch) -> None:
-        self._ports, self._world, self._ledger, self._epoch = ports, world, ledger, epoch
+        self._ports, self._targets, self._world = ports, targets, world
+        self._ledger, self._epoch = ledger, epoch
         self.publisher = Publisher(ports.bus, epoch, ledger.held, ports.may_write)
         self._fetcher = Fetcher(ports.sender, targets, self)
         self._needs = Needs(ports.bus, ports.sender, self._offer, ports.now, ledger.presences)
@@ -67,6 +70,8 @@ class Session:
             tasks.create_task(self._fetcher.run())
             tasks.create_task(self._needs.run())
             await settled.wait()
+            if self._unmarked():
+                await self._list_anew()
             self._compare()
             await self._fetcher.done()
             await self.publisher.written()
@@ -124,6 +129,41 @@ class Session:
 
     # ---- the fill
 
+    def _unmarked(self) -> list[str]:
+        """The markers that do not name the present stream."""
+        names = [subjects.fill_marker(c, p) for c in subjects.CONTROLLERS for p in range(PARTITIONS)]
+        return [name for name in names if self._ledger.markers.get(name, (0, ""))[1] != self._ledger.created]
+
+    async def _list_anew(self) -> None:
+        """A marker says that everything is there, and a watch may have been silent for a minute without anybody having
+        noticed yet; the echoes that made up for it are gone with the store. So a full fill begins with fresh lists."""
+        await asyncio.gather(*(self._list_one(number, target) for number, target in enumerate(self._targets)))
+
+    async def _list_one(self, number: int, target: Target) -> None:
+        listed: set[Key] = set()
+        async with aclosing(follow(self._ports.sender, target, self._ports.jitter)) as events:
+            async for event in events:
+                match event:
+                    case Put(item):
+                        await self.room()
+                        listed.add(Key(target.kind.kind, *item.key))
+                        self._shown(number, target, item)
+                    case Synced(version):
+                        break
+                    case Unserved():
+                        return
+                    case _:
+                        continue
+        for key, uid in self._world.shown_before(number, version):
+            if key not in listed:
+                self.changed(self._world.gone(number, key, uid, version))
+
+    def _shown(self, number: int, target: Target, item: Object) -> None:
+        try:
+            self.changed(self._world.put(number, target.kind, item))
+        except msgspec.MsgspecError as error:
+            log.error("object cannot be read and is left out", object=f"{target.kind.kind} {item.key}", why=str(error))
+
     def _compare(self) -> None:
         """Want whatever VIEW does not hold in its present state, and whatever it holds that the watches do not show.
 
@@ -155,8 +195,7 @@ class Session:
 
     async def _mark(self) -> None:
         """Say in every partition that all that exists has been published (design §3)."""
-        names = [subjects.fill_marker(c, p) for c in subjects.CONTROLLERS for p in range(PARTITIONS)]
-        missing = [name for name in names if self._ledger.markers.get(name, (0, ""))[1] != self._ledger.created]
+        missing = self._unmarked()
         await asyncio.gather(*(self._mark_one(name) for name in missing))
         if missing:
             log.info("view filled", objects=len(self._world), markers=len(missing))

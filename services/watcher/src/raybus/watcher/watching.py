@@ -67,7 +67,7 @@ class Watches:
                         self._audience.put(number, item)
                     case Gone(key, uid, version):
                         self._audience.gone(number, key, uid, version)
-                    case Synced():
+                    case Synced(_):
                         self._synced(number, target)
                     case Unserved():
                         self._absent(number, target)

@@ -97,6 +97,14 @@ class World:
         affected = self._index.drop(key)
         return [Absent(key, route, uid, last) for route in known.routes] + self._reroute(affected)
 
+    def shown_before(self, source: int, version: str) -> list[tuple[Key, str]]:
+        """(key, UID) of what watch number `source` shows, in states older than `version`."""
+        return [
+            (key, known.uid)
+            for key, known in self._known.items()
+            if known.sources & 1 << source and older(known.version, version)
+        ]
+
     def trace_seed(self, root: Key) -> str:
         """What names the trace of a root (`telemetry.traces.root_parent`), "" while it is not known: all that happens
         to a RayJob is one trace, its cluster included; for other roots each generation is one."""
