@@ -91,14 +91,12 @@ def test_an_invalid_name(name: str) -> None:
 UNSUPPORTED: dict[str, kit.Json] = {
     "spec.enableInTreeAutoscaling": {"enableInTreeAutoscaling": True},
     "spec.autoscalerOptions": {"autoscalerOptions": {}},
-    "spec.suspend": {"suspend": True},
     "spec.upgradeStrategy.type: Recreate": {"upgradeStrategy": {"type": "Recreate"}},
     "spec.authOptions": {"authOptions": {}},
     "spec.gcsFaultToleranceOptions": {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}},
     "spec.headGroupSpec.headService": head(headService={}),
     "spec.headGroupSpec.enableIngress": head(enableIngress=True),
     "spec.workerGroupSpecs[0].numOfHosts > 1": groups(kit.group("w", 1, numOfHosts=2)),
-    "spec.workerGroupSpecs[0].suspend": groups(kit.group("w", 1, suspend=True)),
 }
 
 
@@ -130,7 +128,7 @@ def test_what_asks_for_nothing_special_runs(spec: kit.Json) -> None:
 
 
 def test_it_is_said_once_and_again_when_the_spec_changes() -> None:
-    cluster = kit.raycluster("c", spec={"suspend": True})
+    cluster = kit.raycluster("c", spec={"networkPolicy": {}})
     first = decide(cluster)
     told = {**cluster, "status": first.status}
     second = decide(told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from raybus.api.messages import Refusal
 from raybus.api.reasons import Reason
@@ -14,6 +15,7 @@ from raybus.cluster_ctl.pods import Pod
 
 PROVISIONED_MESSAGE = "All Ray Pods are ready for the first time"
 PROVISIONING_MESSAGE = "RayCluster Pods are being provisioned for first time"
+SUSPENDED_MESSAGE = "RayCluster has been suspended"
 
 
 def by_type(conditions: Sequence[Condition]) -> Mapping[str, Condition]:
@@ -21,17 +23,47 @@ def by_type(conditions: Sequence[Condition]) -> Mapping[str, Condition]:
     return {condition.type: condition for condition in conditions}
 
 
+def holds(conditions: Sequence[Condition], kind: Type) -> bool:
+    """Whether a condition is there and True."""
+    return any(condition.type == kind and condition.status == Status.TRUE for condition in conditions)
+
+
+class Suspension(NamedTuple):
+    """Where a cluster stands between running and suspended; at most one of the two holds."""
+
+    suspending: bool
+    suspended: bool
+
+
+def suspension(stored: Sequence[Condition], suspend: bool | None, any_pods: bool) -> Suspension:
+    """The next step of a suspension (contract reconcile §8): once begun it goes on to its end whatever the spec says
+    by then, and only an explicit `false` (`suspend`: what the spec says) ends it."""
+    if holds(stored, Type.SUSPENDING):
+        return Suspension(suspending=any_pods, suspended=not any_pods)
+    if holds(stored, Type.SUSPENDED):
+        return Suspension(suspending=False, suspended=suspend is not False)
+    return Suspension(suspending=bool(suspend), suspended=False)
+
+
 def build(
-    stored: Sequence[Condition], head: Pod | None, pods: Sequence[Pod], refusal: tuple[Refusal, Reason] | None
+    stored: Sequence[Condition],
+    head: Pod | None,
+    pods: Sequence[Pod],
+    refusal: tuple[Refusal, Reason] | None,
+    suspend: bool | None,
 ) -> tuple[Condition, ...]:
-    """All conditions in their order, without times. `refusal`: the present one about a pod, with its marker."""
+    """All conditions in their order, without times. `refusal`: the present one about a pod, with its marker;
+    `suspend`: `spec.suspend`."""
     known = by_type(stored)
+    next_step = suspension(stored, suspend, bool(pods))
     return (
         *(() if refusal is None else (_replica_failure(*refusal),)),
         _head_ready(head),
-        _provisioned(known.get(Type.PROVISIONED), pods),
-        _is_not(Type.SUSPENDED),
-        _is_not(Type.SUSPENDING),
+        _condition(Type.PROVISIONED, Status.FALSE, Reason.RAY_CLUSTER_PODS_PROVISIONING, SUSPENDED_MESSAGE)
+        if next_step.suspended
+        else _provisioned(known.get(Type.PROVISIONED), pods),
+        _plain(Type.SUSPENDED, next_step.suspended),
+        _plain(Type.SUSPENDING, next_step.suspending),
     )
 
 
@@ -88,5 +120,5 @@ def _provisioned(stored: Condition | None, pods: Sequence[Pod]) -> Condition:
     return _condition(Type.PROVISIONED, Status.FALSE, Reason.RAY_CLUSTER_PODS_PROVISIONING, PROVISIONING_MESSAGE)
 
 
-def _is_not(kind: Type) -> Condition:
-    return _condition(kind, Status.FALSE, kind)
+def _plain(kind: Type, true: bool) -> Condition:
+    return _condition(kind, Status.TRUE if true else Status.FALSE, kind)

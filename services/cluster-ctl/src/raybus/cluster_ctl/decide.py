@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from msgspec.structs import replace
 
 from raybus.api.decision import Decision, Delete, Note, Why
@@ -13,9 +15,10 @@ from raybus.cluster_ctl.groups import decide_group
 from raybus.cluster_ctl.head import decide_head, head_must_stay_away
 from raybus.cluster_ctl.head_service import decide_head_service
 from raybus.cluster_ctl.outcome import Outcome, join
-from raybus.cluster_ctl.phases import REFUSED, RUNNING, phase_of
+from raybus.cluster_ctl.phases import REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.status import next_status, settle
+from raybus.cluster_ctl.teardown import delete_for_suspension, suspended_note
 from raybus.cluster_ctl.view import ClusterView
 from raybus.cluster_ctl.waiting import explain_waiting
 
@@ -23,37 +26,54 @@ from raybus.cluster_ctl.waiting import explain_waiting
 def decide(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
     """What is to happen for this RayCluster now."""
     phase, why = phase_of(view, knobs)
-    if phase == RUNNING:
-        return _run(view, now, knobs)
+    if phase in PODS:
+        return _run(view, now, knobs, phase, why)
     if phase == REFUSED:
         return _refuse(view, why, now)
     return Decision(because=(why,))
 
 
-def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
+def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs, phase: str, why: Why) -> Decision:
     """Children and status. A status that only counts progress is left out while children are being made or removed:
     their echo brings the next decision, and with it a status that is true for longer (ADR 0055)."""
-    wanted = join((decide_head_service(view, knobs), _pods(view, knobs)))
-    status = next_status(view, refusals.trouble(view, wanted.intents), now, knobs)
+    wanted = join((decide_head_service(view, knobs), PODS[phase](view, now, knobs)))
+    warning = "; ".join(note.text for note in wanted.warnings)
+    trouble = refusals.trouble(view, wanted.intents)._replace(warning=warning)
+    status = next_status(view, trouble, now, knobs)
     ready_now = status.body.get("state") == ClusterState.READY != view.cluster.status.state
     because = (*wanted.because, *refusals.explain(view, wanted.intents), *explain_waiting(view))
     ready = Why(reason=Reason.CLUSTER_READY, text="The head and all wanted workers run and are ready.", about=view.ref)
+    news = tuple(note for note in wanted.warnings if note.text not in view.cluster.status.reason)
     waits = status.progress and refusals.under_way(view, wanted.intents)
     return Decision(
         status=None if waits else status.body,
         intents=wanted.intents,
-        because=because or (ready,),
+        needs=wanted.needs,
+        wake_at=wanted.wake_at,
+        notes=(*news, *suspended_note(view, status.body)),
+        because=because or (ready if phase == RUNNING else why,),
         progress=status.progress,
         urgent=ready_now or any(isinstance(intent, Delete) for intent in wanted.intents),
     )
 
 
-def _pods(view: ClusterView, knobs: ClusterKnobs) -> Outcome:
+def _pods(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Outcome:
     if head_must_stay_away(view):
         text = "The head of this provisioned cluster is gone, and its annotation asks not to make another."
         return Outcome(because=(Why(reason=Reason.HEAD_POD_NOT_FOUND, text=text, about=view.ref),))
     groups = (decide_group(view, group, knobs) for group in view.cluster.spec.worker_group_specs)
     return join((decide_head(view, knobs), *groups))
+
+
+PODS: Mapping[str, Callable[[ClusterView, Instant, ClusterKnobs], Outcome]] = {
+    RUNNING: _pods,
+    SUSPENDING: lambda view, now, knobs: delete_for_suspension(view),
+    WITHOUT_PODS: lambda view, now, knobs: Outcome(),
+}
+"""What becomes of the pods in each phase that has a status of its own; the other children are kept in all of them."""
+
+
+_WRONG_PARTS = {Reason.INVALID_RAY_CLUSTER_METADATA: "metadata", Reason.INVALID_RAY_CLUSTER_STATUS: "status"}
 
 
 def _refuse(view: ClusterView, why: Why, now: Instant) -> Decision:
@@ -64,7 +84,7 @@ def _refuse(view: ClusterView, why: Why, now: Instant) -> Decision:
     stored, generation = view.cluster.status, view.cluster.metadata.generation
     told = (stored.observed_generation, stored.reason) == (generation, why.text)
     status = settle(stored, replace(stored, reason=why.text, observed_generation=generation), now)
-    what = "metadata" if why.reason == Reason.INVALID_RAY_CLUSTER_METADATA else "spec"
+    what = _WRONG_PARTS.get(why.reason, "spec")
     text = f"The RayCluster {what} is invalid {view.ref.namespace}/{view.ref.name}: {why.text}"
     note = Note(type="Warning", reason=why.reason, action="Validate", text=text)
     return Decision(status=status.body, notes=() if told else (note,), because=(why,))

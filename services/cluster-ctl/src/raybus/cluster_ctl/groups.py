@@ -46,10 +46,16 @@ def decide_group(view: ClusterView, group: WorkerGroupSpec, knobs: ClusterKnobs)
         elif pod.name in named:
             doomed.append((pod, Reason.SCALED_DOWN, "it is named in workersToDelete"))
         elif pod.name in too_many:
-            doomed.append((pod, Reason.SCALED_DOWN, f"group {group.group_name} has {surplus} pods too many"))
+            doomed.append((pod, Reason.SCALED_DOWN, _too_many(group, surplus)))
     deletes = [_delete(view, pod, why) for pod, _, why in doomed]
     creates = _creates(view, group, kept, -surplus, knobs)
     return Outcome((*deletes, *creates), tuple(_because(view, group, doomed, creates)))
+
+
+def _too_many(group: WorkerGroupSpec, surplus: int) -> str:
+    if group.suspend:
+        return f"group {group.group_name} is suspended"
+    return f"group {group.group_name} has {surplus} pods too many"
 
 
 def _dispensable(pod: Pod, failed: dict[str, str]) -> tuple[bool, bool, bool, bool, str, str]:

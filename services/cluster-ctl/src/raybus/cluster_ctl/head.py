@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from raybus.api.decision import CreatePods, PodSlot, Why
 from raybus.api.reasons import Reason
-from raybus.api.v1 import ClusterConditionType, ConditionStatus
+from raybus.api.v1 import ClusterConditionType
 from raybus.cluster_ctl import labels, names
 from raybus.cluster_ctl.build.head_pod import head_pod
 from raybus.cluster_ctl.build.pod import template_name
+from raybus.cluster_ctl.conditions import holds
 from raybus.cluster_ctl.groups import taken_names
 from raybus.cluster_ctl.health import failure
 from raybus.cluster_ctl.outcome import Outcome, created, delete_pod, not_created
@@ -19,11 +20,8 @@ from raybus.cluster_ctl.view import ClusterView
 def head_must_stay_away(view: ClusterView) -> bool:
     """The head is gone, and this cluster wants neither a new one nor new workers once it was provisioned: a RayJob
     whose submitter lived in the head pod asks for that by annotation (contract reconcile §10.2)."""
-    meta, conditions = view.cluster.metadata, view.cluster.status.conditions
-    provisioned = any(
-        condition.type == ClusterConditionType.PROVISIONED and condition.status == ConditionStatus.TRUE
-        for condition in conditions
-    )
+    meta = view.cluster.metadata
+    provisioned = holds(view.cluster.status.conditions, ClusterConditionType.PROVISIONED)
     return not view.heads and provisioned and meta.annotations.get(labels.NO_HEAD_RESTART) == "true"
 
 

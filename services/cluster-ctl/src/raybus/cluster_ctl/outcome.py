@@ -5,25 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from raybus.api.decision import Delete, Intent, Note, Why
+from raybus.api.decision import Delete, Intent, Note, Ref, Why
 from raybus.api.reasons import Reason
+from raybus.api.times import Instant
 from raybus.cluster_ctl.pods import Pod
 from raybus.cluster_ctl.view import ClusterView
 
 
 class Outcome(NamedTuple):
-    """Intents of one decider, and why."""
+    """Intents of one decider, and why.
+
+    `warnings`: what is wrong for as long as it lasts: `status.reason` says it, an Event goes with the write that does.
+    `needs`: objects that no watch selects. `wake_at`: when to decide again although nothing has changed.
+    """
 
     intents: tuple[Intent, ...] = ()
     because: tuple[Why, ...] = ()
+    warnings: tuple[Note, ...] = ()
+    needs: tuple[Ref, ...] = ()
+    wake_at: Instant | None = None
 
 
 def join(outcomes: Iterable[Outcome]) -> Outcome:
-    """All intents and reasons, in order."""
+    """All that they want, in order."""
     found = tuple(outcomes)
     return Outcome(
         tuple(intent for outcome in found for intent in outcome.intents),
         tuple(why for outcome in found for why in outcome.because),
+        tuple(note for outcome in found for note in outcome.warnings),
+        tuple(dict.fromkeys(ref for outcome in found for ref in outcome.needs)),
+        min((outcome.wake_at for outcome in found if outcome.wake_at is not None), default=None),
     )
 
 

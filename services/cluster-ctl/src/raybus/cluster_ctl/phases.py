@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from raybus.api.decision import Why
 from raybus.api.reasons import Reason
+from raybus.api.v1 import ClusterConditionType
 from raybus.cluster_ctl import labels
+from raybus.cluster_ctl.conditions import holds
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.unsupported import unsupported_fields
 from raybus.cluster_ctl.validate import invalid_metadata, invalid_spec
@@ -52,6 +54,39 @@ def not_supported(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
     return _correct(view, Reason.NOT_SUPPORTED, f"Raybus does not support yet: {fields}") if fields else None
 
 
+def wrong_status(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
+    """Somebody has written a status that no step of a suspension leads to (contract reconcile §4)."""
+    stored = view.cluster.status.conditions
+    if not (holds(stored, ClusterConditionType.SUSPENDING) and holds(stored, ClusterConditionType.SUSPENDED)):
+        return None
+    text = "conditions RayClusterSuspending and RayClusterSuspended are both True"
+    step = "Set one of them to False: kubectl edit --subresource=status."
+    return Why(reason=Reason.INVALID_RAY_CLUSTER_STATUS, text=text, about=view.ref, next_step=step)
+
+
+def is_being_suspended(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
+    """A suspension that has begun goes on to its end; without conditions there is only the spec to say so."""
+    begun = holds(view.cluster.status.conditions, ClusterConditionType.SUSPENDING)
+    if not (begun if knobs.status_conditions else view.cluster.spec.suspend):
+        return None
+    text = "The cluster is being suspended: its pods are deleted, everything else stays."
+    return Why(reason=Reason.SUSPENSION_REQUESTED, text=text, about=view.ref)
+
+
+def is_suspended(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
+    """No pods until the status says that the suspension is over."""
+    if not (knobs.status_conditions and holds(view.cluster.status.conditions, ClusterConditionType.SUSPENDED)):
+        return None
+    step = "Set spec.suspend to false to let it run; leaving the field out is not enough."
+    return Why(reason=Reason.SUSPENDED, text="The cluster is suspended.", about=view.ref, next_step=step)
+
+
+def asks_for_suspension(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
+    """The status says first that a suspension begins, so that it cannot be half done."""
+    text = "spec.suspend is true: the suspension begins."
+    return Why(reason=Reason.SUSPENSION_REQUESTED, text=text, about=view.ref) if view.cluster.spec.suspend else None
+
+
 def runs(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
     """Everything else."""
     return Why(reason=Reason.STARTED, text="The cluster is to run.", about=view.ref)
@@ -69,7 +104,8 @@ class Row(NamedTuple):
     phase: str
 
 
-LEFT_ALONE, REFUSED, RUNNING = "left-alone", "refused", "running"
+LEFT_ALONE, REFUSED = "left-alone", "refused"
+SUSPENDING, WITHOUT_PODS, RUNNING = "suspending", "without-pods", "running"
 
 TABLE: tuple[Row, ...] = (
     Row(managed_elsewhere, LEFT_ALONE),
@@ -77,6 +113,10 @@ TABLE: tuple[Row, ...] = (
     Row(wrong_metadata, REFUSED),
     Row(wrong_spec, REFUSED),
     Row(not_supported, REFUSED),
+    Row(wrong_status, REFUSED),
+    Row(is_being_suspended, SUSPENDING),
+    Row(is_suspended, WITHOUT_PODS),
+    Row(asks_for_suspension, WITHOUT_PODS),
     Row(runs, RUNNING),
 )
 

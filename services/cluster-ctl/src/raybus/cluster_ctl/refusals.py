@@ -46,6 +46,8 @@ def _marker(view: ClusterView, intent: Intent) -> Reason | None:
         head = intent.template["metadata"]["labels"][labels.NODE_TYPE] == labels.HEAD
         return Reason.FAILED_CREATE_HEAD_POD if head else Reason.FAILED_CREATE_WORKER_POD
     if isinstance(intent, Delete) and intent.ref.kind == "Pod":
+        if intent.failed is not None and intent.failed.reason == Reason.FAILED_TO_DELETE_POD_COLLECTION:
+            return Reason.FAILED_DELETE_ALL_PODS
         head = any(pod.name == intent.ref.name for pod in view.heads)
         return Reason.FAILED_DELETE_HEAD_POD if head else Reason.FAILED_DELETE_WORKER_POD
     return None

@@ -24,10 +24,12 @@ from raybus.cluster_ctl.view import ClusterView
 
 class Trouble(NamedTuple):
     """What keeps this pass from being clean. `refusal`: of a pod, with the marker of condition ReplicaFailure;
-    `any`: some child was refused or has to be replaced, so the cluster cannot become ready in this pass."""
+    `any`: some child was refused or has to be replaced, so the cluster cannot become ready in this pass;
+    `warning`: what is wrong with a child that the cluster lives on without, for `status.reason`."""
 
     refusal: tuple[Refusal, Reason] | None = None
     any: bool = False
+    warning: str = ""
 
 
 class NextStatus(NamedTuple):
@@ -64,12 +66,14 @@ def _observed(view: ClusterView, trouble: Trouble, knobs: ClusterKnobs) -> RayCl
     desired, resources = desired_workers(cluster.spec), desired_resources(cluster.spec)
     all_ready = bool(pods) and len(pods) == desired + 1 and all(pod.running_and_not_unready for pod in pods)
     found = (
-        conditions.build(stored.conditions, head, pods, trouble.refusal)
+        conditions.build(stored.conditions, head, pods, trouble.refusal, cluster.spec.suspend)
         if knobs.status_conditions
         else stored.conditions
     )
+    state = ClusterState.READY if all_ready and not trouble.any else stored.state
     return RayClusterStatus(
-        state=ClusterState.READY if all_ready and not trouble.any else stored.state,
+        state=ClusterState.SUSPENDED if cluster.spec.suspend and not pods else state,
+        reason=trouble.warning,
         desired_worker_replicas=desired,
         available_worker_replicas=sum(pod.running for pod in workers),
         ready_worker_replicas=sum(pod.running_and_ready for pod in workers),
@@ -114,24 +118,26 @@ def _number(port: ServicePort) -> str:
 def _only_progress(stored: RayClusterStatus, wanted: RayClusterStatus) -> bool:
     """Whether nobody has to hear of the change at once.
 
-    At once: another state or reason for it, ReplicaFailure coming or going, a first complete provisioning, a head that
-    stops being ready or says another cause of it. Everything else (counts, addresses, a head that is ready before its
-    workers) waits for company: each write costs the API server as much as two pods.
+    At once: another state or reason for it, each step of a suspension, ReplicaFailure coming or going, a first complete
+    provisioning, a head that stops being ready or says another cause of it. Everything else (counts, addresses, a head
+    that is ready before its workers) waits for company: each write costs the API server as much as two pods.
     """
     if (stored.state, stored.reason) != (wanted.state, wanted.reason):
         return False
     return _alarms(stored) == _alarms(wanted)
 
 
-def _alarms(status: RayClusterStatus) -> tuple[str | None, bool, str | None]:
+def _alarms(status: RayClusterStatus) -> tuple[str | None, bool, bool, bool, str | None]:
     """The part of the conditions that is urgent."""
     known = conditions.by_type(status.conditions)
     failure, head = known.get(ClusterConditionType.REPLICA_FAILURE), known.get(ClusterConditionType.HEAD_POD_READY)
     provisioned = known.get(ClusterConditionType.PROVISIONED)
     done = provisioned is not None and provisioned.status == ConditionStatus.TRUE
+    going = conditions.holds(status.conditions, ClusterConditionType.SUSPENDING)
+    gone = conditions.holds(status.conditions, ClusterConditionType.SUSPENDED)
     head_cause = head.reason if head is not None and head.status == ConditionStatus.FALSE else ""
     starting = head_cause in ("", Reason.UNKNOWN, Reason.HEAD_POD_NOT_FOUND, *_NORMAL_WAITS)
-    return failure.message if failure else None, done, None if starting and not done else head_cause
+    return failure.message if failure else None, going, gone, done, None if starting and not done else head_cause
 
 
 _NORMAL_WAITS = ("ContainersNotReady", "ContainersNotInitialized", "ContainerCreating", "PodInitializing")

@@ -13,7 +13,6 @@ from raybus.cluster_ctl import labels
 _CLUSTER: tuple[tuple[str, Callable[[RayCluster], object]], ...] = (
     ("spec.enableInTreeAutoscaling", lambda c: c.spec.enable_in_tree_autoscaling),
     ("spec.autoscalerOptions", lambda c: c.spec.autoscaler_options is not None),
-    ("spec.suspend", lambda c: c.spec.suspend),
     (
         "spec.upgradeStrategy.type: Recreate",
         lambda c: c.spec.upgrade_strategy is not None and c.spec.upgrade_strategy.type == "Recreate",
@@ -34,7 +33,6 @@ _CLUSTER: tuple[tuple[str, Callable[[RayCluster], object]], ...] = (
 
 _GROUP: tuple[tuple[str, Callable[[WorkerGroupSpec], object]], ...] = (
     ("numOfHosts > 1", lambda g: g.num_of_hosts > 1),
-    ("suspend", lambda g: g.suspend),
 )
 
 
