@@ -14,7 +14,7 @@ from raybus.api.times import Instant
 from raybus.bus.epochs import Epochs
 from raybus.bus.partitions import FRESH, GONE, SETTLE, Lost, Partitions, Taken
 from raybus.bus.rendezvous import best
-from raybus.testkit.fake_bus import BusServer, FakeBus
+from raybus.testkit.fake_bus import BusServer, FakeBus, Network
 from raybus.testkit.virtual_time import SERVICE, VirtualLoop, run_virtual
 
 ALL = set(range(PARTITIONS))
@@ -240,6 +240,23 @@ async def test_a_wiped_bus_begins_later_epochs(world: World) -> None:
     after = {p: r.partitions.epoch(p) for r in world.replicas for p in r.owned}
     assert all(_epoch(after[p]) > _epoch(before[p]) for p in ALL)
     assert max(world.gaps(wiped)) <= SETTLE + 0.1
+
+
+@on_virtual_time
+async def test_after_a_wipe_nothing_is_taken_from_a_peer_that_has_not_heard_of_it(world: World) -> None:
+    class Slow(Network):
+        def lag(self) -> float:
+            return 2.0
+
+    a, b = world.start("a", "b")
+    await asyncio.sleep(3)
+    a.bus.network = Slow()
+    world.server.wipe()
+    for _ in range(600):
+        await asyncio.sleep(0.01)
+        assert max(world.owners().values(), default=0) <= 1
+    await asyncio.sleep(10)
+    assert a.owned | b.owned == ALL and a.owned and b.owned
 
 
 @on_virtual_time

@@ -52,11 +52,13 @@ class Lost(Struct, frozen=True):
 
 
 class Beat(Struct, frozen=True):
-    """A heart-beat. `ready`: may be given partitions. `leaving`: is handing over what it has."""
+    """A heart-beat. `ready`: may be given partitions. `leaving`: is handing over what it has. `bucket`: creation time
+    of the bucket whose leases make it own what it owns, 0 = owns nothing."""
 
     replica: str
     ready: bool
     leaving: bool
+    bucket: int = 0
 
 
 class Partitions:
@@ -127,7 +129,8 @@ class Partitions:
 
     async def _announce(self) -> None:
         sent = asyncio.get_running_loop().time()
-        beat = Beat(self.me, self._ready(sent), self._leaving)
+        bucket = min((epoch.created for epoch in self._owned.values()), default=0)
+        beat = Beat(self.me, self._ready(sent), self._leaving, bucket)
         try:
             subject = subjects.heartbeat(self._service, encode_token(self.me))
             await self._bus.announce(subject, msgspec.json.encode(beat))
@@ -184,6 +187,7 @@ class Partitions:
                     for partition in range(self._count):
                         self._reconcile(partition)
                     self._poke.set()
+                    self._beat_now.set()
                 case lease:
                     self._learn(lease)
 
@@ -240,6 +244,7 @@ class Partitions:
         candidates = [self.me]
         candidates += [r for r, (heard, beat) in self._peers.items() if beat.ready and now - heard <= GONE]
         wanted = []
+        held_back = self._past_is_owned(now)
         for partition in range(self._count):
             if partition in self._writing:
                 continue
@@ -249,9 +254,17 @@ class Partitions:
                 if owner != self.me and self._count > 1:
                     self._lose(partition, f"handed over to {owner}")
                     wanted.append((partition, "", lease.revision))
+            elif held_back:
+                continue
             elif owner == self.me and (not lease.holder or self._silent(lease.holder, now)):
                 wanted.append((partition, self.me, lease.revision))
         return wanted
+
+    def _past_is_owned(self, now: float) -> bool:
+        """Whether a living peer still trusts leases of a bucket that is gone: in the new one they look free, but it
+        goes on working until it has heard of the loss too."""
+        present = self._snapshot.created if self._snapshot is not None else 0
+        return any(beat.bucket not in (0, present) and now - heard <= GONE for heard, beat in self._peers.values())
 
     async def _write(self, partition: int, holder: str, revision: int) -> None:
         key = subjects.lease_key(self._service, partition)
