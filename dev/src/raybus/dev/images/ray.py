@@ -20,7 +20,14 @@ CONFIG = ImageConfig(
     user="1000:1000",
     workdir="/home/ray",
     cmd=("bash",),
-    env=(("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/home/ray")),
+    env=(
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("HOME", "/home/ray"),
+        # Ray's dashboard starts ten processes at once and gives up, for good, on one that is not there after 30 s (60 s
+        # for all): two busy cores need longer.
+        ("RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT", "180"),
+        ("RAY_DASHBOARD_STARTUP_TIMEOUT_S", "240"),
+    ),
 )
 
 _SUITE = "bookworm"
