@@ -64,6 +64,7 @@ CASES = (
     "rc-probes-old",
     "rc-resources-accel",
     "rc-upgrade-none",
+    "rc-upgrade-recreate",
     "rc-suspend",
     "rc-user-ray-start",
     "rc-volumes",

@@ -91,7 +91,6 @@ def test_an_invalid_name(name: str) -> None:
 UNSUPPORTED: dict[str, kit.Json] = {
     "spec.enableInTreeAutoscaling": {"enableInTreeAutoscaling": True},
     "spec.autoscalerOptions": {"autoscalerOptions": {}},
-    "spec.upgradeStrategy.type: Recreate": {"upgradeStrategy": {"type": "Recreate"}},
     "spec.authOptions": {"authOptions": {}},
     "spec.gcsFaultToleranceOptions": {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}},
     "spec.headGroupSpec.headService": head(headService={}),

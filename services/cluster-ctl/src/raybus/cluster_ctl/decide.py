@@ -15,10 +15,11 @@ from raybus.cluster_ctl.groups import decide_group
 from raybus.cluster_ctl.head import decide_head, head_must_stay_away
 from raybus.cluster_ctl.head_service import decide_head_service
 from raybus.cluster_ctl.outcome import Outcome, join
-from raybus.cluster_ctl.phases import REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
+from raybus.cluster_ctl.phases import RECREATING, REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.status import next_status, settle
-from raybus.cluster_ctl.teardown import delete_for_suspension, suspended_note
+from raybus.cluster_ctl.teardown import delete_for_suspension, delete_for_upgrade, suspended_note
+from raybus.cluster_ctl.upgrade import take_over_head
 from raybus.cluster_ctl.view import ClusterView
 from raybus.cluster_ctl.waiting import explain_waiting
 
@@ -62,13 +63,14 @@ def _pods(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Outcome:
         text = "The head of this provisioned cluster is gone, and its annotation asks not to make another."
         return Outcome(because=(Why(reason=Reason.HEAD_POD_NOT_FOUND, text=text, about=view.ref),))
     groups = (decide_group(view, group, knobs) for group in view.cluster.spec.worker_group_specs)
-    return join((decide_head(view, knobs), *groups))
+    return join((decide_head(view, knobs), take_over_head(view, knobs), *groups))
 
 
 PODS: Mapping[str, Callable[[ClusterView, Instant, ClusterKnobs], Outcome]] = {
     RUNNING: _pods,
     SUSPENDING: lambda view, now, knobs: delete_for_suspension(view),
     WITHOUT_PODS: lambda view, now, knobs: Outcome(),
+    RECREATING: lambda view, now, knobs: delete_for_upgrade(view),
 }
 """What becomes of the pods in each phase that has a status of its own; the other children are kept in all of them."""
 

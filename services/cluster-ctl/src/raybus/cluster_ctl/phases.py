@@ -12,6 +12,7 @@ from raybus.cluster_ctl import labels
 from raybus.cluster_ctl.conditions import holds
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.unsupported import unsupported_fields
+from raybus.cluster_ctl.upgrade import outdated_head
 from raybus.cluster_ctl.validate import invalid_metadata, invalid_spec
 from raybus.cluster_ctl.view import ClusterView
 
@@ -87,6 +88,15 @@ def asks_for_suspension(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
     return Why(reason=Reason.SUSPENSION_REQUESTED, text=text, about=view.ref) if view.cluster.spec.suspend else None
 
 
+def is_outdated(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
+    """The head was made from another spec, and the strategy asks for new pods then."""
+    head = outdated_head(view, knobs)
+    if head is None:
+        return None
+    text = f"Head pod {head.name} was made from an older spec: all pods are made anew (upgradeStrategy Recreate)."
+    return Why(reason=Reason.RECREATING, text=text, about=view.pod_ref(head.name))
+
+
 def runs(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
     """Everything else."""
     return Why(reason=Reason.STARTED, text="The cluster is to run.", about=view.ref)
@@ -105,7 +115,7 @@ class Row(NamedTuple):
 
 
 LEFT_ALONE, REFUSED = "left-alone", "refused"
-SUSPENDING, WITHOUT_PODS, RUNNING = "suspending", "without-pods", "running"
+SUSPENDING, WITHOUT_PODS, RECREATING, RUNNING = "suspending", "without-pods", "recreating", "running"
 
 TABLE: tuple[Row, ...] = (
     Row(managed_elsewhere, LEFT_ALONE),
@@ -117,6 +127,7 @@ TABLE: tuple[Row, ...] = (
     Row(is_being_suspended, SUSPENDING),
     Row(is_suspended, WITHOUT_PODS),
     Row(asks_for_suspension, WITHOUT_PODS),
+    Row(is_outdated, RECREATING),
     Row(runs, RUNNING),
 )
 

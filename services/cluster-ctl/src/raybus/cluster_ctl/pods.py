@@ -78,7 +78,8 @@ class _Raw(Struct, frozen=True):
 
 
 class Pod(Struct, frozen=True, kw_only=True):
-    """One pod. `owner`: UID of its controller, "" without one. `ray_container`: name of the first container of the
+    """One pod. `owner`: UID of its controller, "" without one. `made_from`, `made_by`: hash of the spec and version of
+    the operator that it is stamped with, "" without a stamp. `ray_container`: name of the first container of the
     template, by which its status is found (contract reconcile §10.1). `scheduled` and `ready`: the conditions, None
     while the pod has none. `containers`, `init_containers`: in the order of the pod's status."""
 
@@ -88,6 +89,9 @@ class Pod(Struct, frozen=True, kw_only=True):
     group: str = ""
     node_type: str = ""
     replica_index: int | None = None
+    made_from: str = ""
+    made_by: str = ""
+    resource_version: str = ""
     created: str = ""
     deleting: bool = False
     phase: str = ""
@@ -141,6 +145,9 @@ def decode_pod(raw: bytes) -> Pod:
         group=meta.labels.get(names.GROUP, ""),
         node_type=meta.labels.get(names.NODE_TYPE, ""),
         replica_index=int(index) if index.isdigit() else None,
+        made_from=meta.annotations.get(names.RECREATE_HASH, ""),
+        made_by=meta.annotations.get(names.OPERATOR_VERSION, ""),
+        resource_version=meta.resource_version,
         created=meta.creation_timestamp or "",
         deleting=meta.deletion_timestamp is not None,
         phase=status.phase,

@@ -1,8 +1,10 @@
-"""All pods of a cluster go at once: suspension (contract reconcile §8)."""
+"""All pods of a cluster go at once: suspension and upgrade (contract reconcile §8, §9)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from raybus.api.decision import Delete, Json, Note
 from raybus.api.reasons import Reason
@@ -15,6 +17,16 @@ from raybus.cluster_ctl.view import ClusterView
 def delete_for_suspension(view: ClusterView) -> Outcome:
     """Delete what lives; `suspended_note` tells of it once all are gone."""
     return Outcome(tuple(delete_pods(view, (*view.heads, *view.workers), "suspension")))
+
+
+def delete_for_upgrade(view: ClusterView) -> Outcome:
+    """Delete all pods, the head last: its stamp is what says that the others have to go (ADR 0120)."""
+    if workers := tuple(delete_pods(view, view.workers, "upgrade")):
+        return Outcome(workers)
+    where = f"{view.ref.namespace}/{view.ref.name}"
+    text = f"Deleted all Pods for RayCluster {where} due to spec change with Recreate upgradeStrategy"
+    done = Note(type="Normal", reason=Reason.DELETED_POD, action="Delete", text=text)
+    return Outcome(tuple(replace(delete, done=done) for delete in delete_pods(view, view.heads, "upgrade")))
 
 
 def suspended_note(view: ClusterView, status: Json) -> tuple[Note, ...]:

@@ -13,10 +13,6 @@ from raybus.cluster_ctl import labels
 _CLUSTER: tuple[tuple[str, Callable[[RayCluster], object]], ...] = (
     ("spec.enableInTreeAutoscaling", lambda c: c.spec.enable_in_tree_autoscaling),
     ("spec.autoscalerOptions", lambda c: c.spec.autoscaler_options is not None),
-    (
-        "spec.upgradeStrategy.type: Recreate",
-        lambda c: c.spec.upgrade_strategy is not None and c.spec.upgrade_strategy.type == "Recreate",
-    ),
     ("spec.authOptions", lambda c: c.spec.auth_options is not None and c.spec.auth_options.mode != "disabled"),
     ("spec.gcsFaultToleranceOptions", lambda c: c.spec.gcs_fault_tolerance_options is not None),
     ("spec.headGroupSpec.headService", lambda c: c.spec.head_group_spec.head_service is not None),

@@ -14,7 +14,8 @@ from raybus.api.v1 import RayClusterSpec, ScaleStrategy
 
 def spec_hash(spec: RayClusterSpec) -> str:
     """32 characters; equal for specs that differ only in what may change without new pods: the groups' sizes,
-    `workersToDelete`, tolerations, scheduling gates and the upgrade strategy itself."""
+    `workersToDelete`, tolerations, scheduling gates, the upgrade strategy itself, and whether the cluster or a group is
+    suspended (ADR 0120)."""
     head = replace(spec.head_group_spec, template=_stable(spec.head_group_spec.template))
     groups = tuple(
         replace(
@@ -24,10 +25,11 @@ def spec_hash(spec: RayClusterSpec) -> str:
             min_replicas=None,
             max_replicas=None,
             scale_strategy=ScaleStrategy(),
+            suspend=None,
         )
         for group in spec.worker_group_specs
     )
-    stable = replace(spec, head_group_spec=head, worker_group_specs=groups, upgrade_strategy=None)
+    stable = replace(spec, head_group_spec=head, worker_group_specs=groups, upgrade_strategy=None, suspend=None)
     digest = hashlib.sha1(msgspec.json.encode(stable, order="deterministic"), usedforsecurity=False).digest()
     return base64.b32hexencode(digest).decode()
 
