@@ -57,6 +57,7 @@ CASES = (
     "rc-group-resources-labels",
     "rc-head-name",
     "rc-head-service-clusterip",
+    "rc-multihost",
     "rc-origin-label",
     "rc-overwrite-cmd",
     "rc-overwrite-cmd-one-group",

@@ -19,6 +19,7 @@ PROFILES: Mapping[str, ClusterSettings] = {
 }
 
 CASES = {
+    "gatesoff-cluster": "gates-off",
     "gatesoff-suspend": "gates-off",
 }
 

@@ -95,7 +95,6 @@ UNSUPPORTED: dict[str, kit.Json] = {
     "spec.gcsFaultToleranceOptions": {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}},
     "spec.headGroupSpec.headService": head(headService={}),
     "spec.headGroupSpec.enableIngress": head(enableIngress=True),
-    "spec.workerGroupSpecs[0].numOfHosts > 1": groups(kit.group("w", 1, numOfHosts=2)),
 }
 
 

@@ -7,7 +7,8 @@ class Kind(NamedTuple):
     """One kind of Kubernetes object.
 
     `token` names it in VIEW subjects. `selectors` are the label selectors of its watches: () = not watched,
-    ("",) = all of them (design §2: no cluster-wide list of Secrets, Services or PVCs).
+    ("",) = all of them (design §2: no cluster-wide list of Secrets, Services or PVCs). `gate`: the feature gate without
+    which nobody makes such objects, "" = always.
     """
 
     kind: str
@@ -16,6 +17,7 @@ class Kind(NamedTuple):
     plural: str
     token: str
     selectors: tuple[str, ...] = ()
+    gate: str = ""
 
     @property
     def api_version(self) -> str:
@@ -26,6 +28,8 @@ class Kind(NamedTuple):
 _RAY_PODS = "ray.io/node-type in (head,worker,redis-cleanup)"
 _OURS = "app.kubernetes.io/created-by=kuberay-operator"
 _FROM_CR = "ray.io/originated-from-crd"
+_WORKER_SERVICE = f"ray.io/headless-worker-svc,!ray.io/cluster,!{_FROM_CR}"
+_OF_CLUSTER = ("ray.io/cluster",)
 
 KINDS: tuple[Kind, ...] = (
     Kind("RayCluster", "ray.io", "v1", "rayclusters", "raycluster", ("",)),
@@ -35,16 +39,28 @@ KINDS: tuple[Kind, ...] = (
     # Submitter pods carry no node type, but the labels of their RayJob.
     Kind("Pod", "", "v1", "pods", "pod", (_RAY_PODS, f"{_FROM_CR}=RayJob,!ray.io/node-type")),
     # A RayCluster's services carry its name; a RayJob's or RayService's head service carries the owner's labels.
-    Kind("Service", "", "v1", "services", "service", ("ray.io/cluster", f"{_FROM_CR},!ray.io/cluster")),
+    Kind(
+        "Service", "", "v1", "services", "service", ("ray.io/cluster", f"{_FROM_CR},!ray.io/cluster", _WORKER_SERVICE)
+    ),
     Kind("Job", "batch", "v1", "jobs", "job", (_OURS,)),
     Kind("Secret", "", "v1", "secrets", "secret"),
     Kind("ConfigMap", "", "v1", "configmaps", "configmap"),
-    Kind("ServiceAccount", "", "v1", "serviceaccounts", "serviceaccount"),
+    Kind("ServiceAccount", "", "v1", "serviceaccounts", "serviceaccount", _OF_CLUSTER),
     Kind("PersistentVolumeClaim", "", "v1", "persistentvolumeclaims", "pvc"),
-    Kind("Role", "rbac.authorization.k8s.io", "v1", "roles", "role"),
-    Kind("RoleBinding", "rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding"),
-    Kind("Ingress", "networking.k8s.io", "v1", "ingresses", "ingress"),
-    Kind("NetworkPolicy", "networking.k8s.io", "v1", "networkpolicies", "networkpolicy"),
+    Kind("Role", "rbac.authorization.k8s.io", "v1", "roles", "role", _OF_CLUSTER),
+    Kind("RoleBinding", "rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding", _OF_CLUSTER),
+    Kind("Ingress", "networking.k8s.io", "v1", "ingresses", "ingress", _OF_CLUSTER),
+    Kind(
+        "NetworkPolicy",
+        "networking.k8s.io",
+        "v1",
+        "networkpolicies",
+        "networkpolicy",
+        _OF_CLUSTER,
+        "RayClusterNetworkPolicy",
+    ),
+    Kind("Issuer", "cert-manager.io", "v1", "issuers", "issuer", _OF_CLUSTER, "RayClusterMTLS"),
+    Kind("Certificate", "cert-manager.io", "v1", "certificates", "certificate", _OF_CLUSTER, "RayClusterMTLS"),
     Kind("Event", "events.k8s.io", "v1", "events", "event"),
 )
 

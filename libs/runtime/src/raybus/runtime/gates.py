@@ -16,7 +16,7 @@ class Gate(NamedTuple):
 GATES: dict[str, Gate] = {
     "RayClusterStatusConditions": Gate(True, True),
     "RayJobDeletionPolicy": Gate(True, False),
-    "RayMultiHostIndexing": Gate(True, False),
+    "RayMultiHostIndexing": Gate(True, True),
     "RayServiceIncrementalUpgrade": Gate(True, False),
     "RayCronJob": Gate(False, False),
     "SidecarSubmitterRestart": Gate(False, False),

@@ -16,12 +16,14 @@ from raybus.cluster_ctl.head import decide_head, head_must_stay_away
 from raybus.cluster_ctl.head_service import decide_head_service
 from raybus.cluster_ctl.outcome import Outcome, join
 from raybus.cluster_ctl.phases import RECREATING, REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
+from raybus.cluster_ctl.replicas import decide_replicas, spans_hosts
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.status import next_status, settle
 from raybus.cluster_ctl.teardown import delete_for_suspension, delete_for_upgrade, suspended_note
 from raybus.cluster_ctl.upgrade import take_over_head
 from raybus.cluster_ctl.view import ClusterView
 from raybus.cluster_ctl.waiting import explain_waiting
+from raybus.cluster_ctl.worker_service import decide_worker_service
 
 
 def decide(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
@@ -37,7 +39,7 @@ def decide(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
 def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs, phase: str, why: Why) -> Decision:
     """Children and status. A status that only counts progress is left out while children are being made or removed:
     their echo brings the next decision, and with it a status that is true for longer (ADR 0055)."""
-    wanted = join((decide_head_service(view, knobs), PODS[phase](view, now, knobs)))
+    wanted = join((*(decide_child(view, knobs) for decide_child in CHILDREN), PODS[phase](view, now, knobs)))
     warning = "; ".join(note.text for note in wanted.warnings)
     trouble = refusals.trouble(view, wanted.intents)._replace(warning=warning)
     status = next_status(view, trouble, now, knobs)
@@ -62,8 +64,18 @@ def _pods(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Outcome:
     if head_must_stay_away(view):
         text = "The head of this provisioned cluster is gone, and its annotation asks not to make another."
         return Outcome(because=(Why(reason=Reason.HEAD_POD_NOT_FOUND, text=text, about=view.ref),))
-    groups = (decide_group(view, group, knobs) for group in view.cluster.spec.worker_group_specs)
+    groups = (
+        decide_replicas(view, group, knobs) if spans_hosts(group, knobs) else decide_group(view, group, knobs)
+        for group in view.cluster.spec.worker_group_specs
+    )
     return join((decide_head(view, knobs), take_over_head(view, knobs), *groups))
+
+
+CHILDREN: tuple[Callable[[ClusterView, ClusterKnobs], Outcome], ...] = (
+    decide_head_service,
+    decide_worker_service,
+)
+"""Everything but pods: each by itself, in the order of contract objects §0."""
 
 
 PODS: Mapping[str, Callable[[ClusterView, Instant, ClusterKnobs], Outcome]] = {

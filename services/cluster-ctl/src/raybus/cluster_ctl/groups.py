@@ -5,7 +5,7 @@ Each group is decided by itself, so one group's trouble does not stop the others
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from raybus.api.decision import CreatePods, Delete, Intent, PodSlot, Why
@@ -46,16 +46,17 @@ def decide_group(view: ClusterView, group: WorkerGroupSpec, knobs: ClusterKnobs)
         elif pod.name in named:
             doomed.append((pod, Reason.SCALED_DOWN, "it is named in workersToDelete"))
         elif pod.name in too_many:
-            doomed.append((pod, Reason.SCALED_DOWN, _too_many(group, surplus)))
-    deletes = [_delete(view, pod, why) for pod, _, why in doomed]
+            doomed.append((pod, Reason.SCALED_DOWN, too_many_text(group, surplus)))
+    deletes = [delete_worker(view, pod, why) for pod, _, why in doomed]
     creates = _creates(view, group, kept, -surplus, knobs)
     return Outcome((*deletes, *creates), tuple(_because(view, group, doomed, creates)))
 
 
-def _too_many(group: WorkerGroupSpec, surplus: int) -> str:
+def too_many_text(group: WorkerGroupSpec, surplus: int, what: str = "pods") -> str:
+    """Why a healthy pod goes."""
     if group.suspend:
         return f"group {group.group_name} is suspended"
-    return f"group {group.group_name} has {surplus} pods too many"
+    return f"group {group.group_name} has {surplus} {what} too many"
 
 
 def _dispensable(pod: Pod, failed: dict[str, str]) -> tuple[bool, bool, bool, bool, str, str]:
@@ -63,8 +64,26 @@ def _dispensable(pod: Pod, failed: dict[str, str]) -> tuple[bool, bool, bool, bo
     return pod.deleting, pod.name in failed, not pod.running, not pod.running_and_ready, pod.created, pod.name
 
 
-def _delete(view: ClusterView, pod: Pod, why: str) -> Delete:
+def delete_worker(view: ClusterView, pod: Pod, why: str) -> Delete:
+    """Delete one worker; `why` ends the sentence of its event."""
     return delete_pod(view, pod, Reason.DELETED_WORKER_POD, Reason.FAILED_TO_DELETE_WORKER_POD, why)
+
+
+def created_workers(
+    view: ClusterView, group: WorkerGroupSpec, slots: tuple[PodSlot, ...], knobs: ClusterKnobs
+) -> CreatePods:
+    """Create pods of one group, one per slot."""
+    namespace = view.ref.namespace
+    return CreatePods(
+        namespace=namespace,
+        template=worker_pod(view.cluster, group, knobs),
+        slots=slots,
+        done=created(Reason.CREATED_WORKER_POD, f"Created worker Pod {namespace}/{{names}}"),
+        failed=not_created(
+            Reason.FAILED_TO_CREATE_WORKER_POD,
+            f"Failed to create worker Pod {namespace}/{{names}} of group {group.group_name}",
+        ),
+    )
 
 
 def _creates(
@@ -72,26 +91,15 @@ def _creates(
 ) -> tuple[CreatePods, ...]:
     if lacking <= 0:
         return ()
-    cluster, meta = view.cluster, view.cluster.metadata
+    meta = view.cluster.metadata
     prefix = names.worker_prefix(meta.name, group.group_name)
     free = names.pod_names(prefix, meta.uid, group.group_name, taken_names(view))
-    indexes = _free_indexes(kept)
+    indexes = free_indexes(kept)
     slots = tuple(
         PodSlot(name=name, labels={labels.REPLICA_INDEX: str(next(indexes))} if knobs.multi_host_indexing else {})
         for name in islice(free, min(lacking, MAX_CREATES))
     )
-    return (
-        CreatePods(
-            namespace=meta.namespace,
-            template=worker_pod(cluster, group, knobs),
-            slots=slots,
-            done=created(Reason.CREATED_WORKER_POD, f"Created worker Pod {meta.namespace}/{{names}}"),
-            failed=not_created(
-                Reason.FAILED_TO_CREATE_WORKER_POD,
-                f"Failed to create worker Pod {meta.namespace}/{{names}} of group {group.group_name}",
-            ),
-        ),
-    )
+    return (created_workers(view, group, slots, knobs),)
 
 
 def taken_names(view: ClusterView) -> frozenset[str]:
@@ -100,7 +108,7 @@ def taken_names(view: ClusterView) -> frozenset[str]:
     return view.resting.union((pod.name for pod in view.pods), *listed)
 
 
-def _free_indexes(kept: Sequence[Pod]) -> Iterator[int]:
+def free_indexes(kept: Iterable[Pod]) -> Iterator[int]:
     """Replica indexes that no pod of the group has, lowest first."""
     used = {pod.replica_index for pod in kept}
     index = 0

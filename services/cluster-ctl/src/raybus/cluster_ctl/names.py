@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from typing import NamedTuple
 
 from raybus.api.names import suffix
 
@@ -37,6 +38,24 @@ def pod_names(prefix: str, uid: str, group: str, taken: Container[str]) -> Itera
         slot += 1
 
 
+class Replica(NamedTuple):
+    """Names of one replica of several hosts: its own, and those of its pods by host index."""
+
+    name: str
+    pods: tuple[str, ...]
+
+
+def replica_names(prefix: str, uid: str, group: str, hosts: int, taken: Container[str]) -> Iterator[Replica]:
+    """Free names of whole replicas in the order of their slots; none of a replica's names is in `taken`."""
+    slot = 0
+    while True:
+        name = f"{group}-{suffix(uid, group, 'replica', str(slot))}"
+        pods = tuple(prefix + suffix(uid, name, str(host)) for host in range(hosts))
+        if name not in taken and not any(pod in taken for pod in pods):
+            yield Replica(name, pods)
+        slot += 1
+
+
 def label_value(text: str) -> str:
     """The last 63 characters; a leading punctuation mark becomes `r`."""
     text = text[-LABEL_LENGTH:]
@@ -46,3 +65,8 @@ def label_value(text: str) -> str:
 def head_service(cluster: str) -> str:
     """The generated head Service."""
     return f"{cluster}-head-svc"
+
+
+def worker_service(cluster: str) -> str:
+    """The headless Service of workers that span hosts."""
+    return f"{cluster}-headless"

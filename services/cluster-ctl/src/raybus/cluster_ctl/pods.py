@@ -78,7 +78,8 @@ class _Raw(Struct, frozen=True):
 
 
 class Pod(Struct, frozen=True, kw_only=True):
-    """One pod. `owner`: UID of its controller, "" without one. `made_from`, `made_by`: hash of the spec and version of
+    """One pod. `owner`: UID of its controller, "" without one. `replica`: name of the replica of several hosts that it
+    belongs to, "" for a pod that is a replica by itself. `made_from`, `made_by`: hash of the spec and version of
     the operator that it is stamped with, "" without a stamp. `ray_container`: name of the first container of the
     template, by which its status is found (contract reconcile §10.1). `scheduled` and `ready`: the conditions, None
     while the pod has none. `containers`, `init_containers`: in the order of the pod's status."""
@@ -88,6 +89,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     owner: str = ""
     group: str = ""
     node_type: str = ""
+    replica: str = ""
     replica_index: int | None = None
     made_from: str = ""
     made_by: str = ""
@@ -144,6 +146,7 @@ def decode_pod(raw: bytes) -> Pod:
         owner=next((owner.uid for owner in meta.owner_references if owner.controller), ""),
         group=meta.labels.get(names.GROUP, ""),
         node_type=meta.labels.get(names.NODE_TYPE, ""),
+        replica=meta.labels.get(names.REPLICA_NAME, ""),
         replica_index=int(index) if index.isdigit() else None,
         made_from=meta.annotations.get(names.RECREATE_HASH, ""),
         made_by=meta.annotations.get(names.OPERATOR_VERSION, ""),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from raybus.api.v1 import RayCluster, WorkerGroupSpec
+from raybus.api.v1 import RayCluster
 from raybus.cluster_ctl import labels
 
 _CLUSTER: tuple[tuple[str, Callable[[RayCluster], object]], ...] = (
@@ -27,17 +27,9 @@ _CLUSTER: tuple[tuple[str, Callable[[RayCluster], object]], ...] = (
     ),
 )
 
-_GROUP: tuple[tuple[str, Callable[[WorkerGroupSpec], object]], ...] = (
-    ("numOfHosts > 1", lambda g: g.num_of_hosts > 1),
-)
-
 
 def unsupported_fields(cluster: RayCluster) -> Iterator[str]:
     """Paths of all fields that are set and not supported yet."""
     for path, asks in _CLUSTER:
         if asks(cluster):
             yield path
-    for number, group in enumerate(cluster.spec.worker_group_specs):
-        for path, asks_group in _GROUP:
-            if asks_group(group):
-                yield f"spec.workerGroupSpecs[{number}].{path}"
