@@ -44,7 +44,12 @@ def ray_job(name: str, **spec: Any) -> Json:
 
 
 class BareWorld:
-    """One namespace of a bare cluster, and the hands of everybody who is missing there."""
+    """One namespace of a bare cluster, and the hands of everybody who is missing there.
+
+    `pause`: seconds between two looks.
+    """
+
+    pause = 0.1
 
     def __init__(self, kubectl: Kubectl, namespace: str) -> None:
         self.kubectl, self.namespace = kubectl, namespace
@@ -72,7 +77,7 @@ class BareWorld:
                     f"{o['kind']}/{o['metadata']['name']}": o.get("status") for o in self.list("rayclusters,rayjobs")
                 }
                 raise AssertionError(f"not within {seconds:.0f} s: {what}; {json.dumps(states)}")
-            time.sleep(0.1)
+            time.sleep(self.pause)
         return value
 
     def status(self, kind: str, name: str) -> Json:
@@ -85,19 +90,25 @@ class BareWorld:
         patch = json.dumps({"status": status})
         self.kubectl("patch", kind, name, "-n", self.namespace, "--subresource=status", "--type=merge", "-p", patch)
 
-    def pods_ready(self, count: int) -> Sequence[Json]:
-        """Wait for `count` pods, then let all of them run and be ready."""
+    def pods_ready(self, count: int, address: str = "") -> Sequence[Json]:
+        """Wait for `count` pods, then let all of them run and be ready; `address`: that of the first, the head."""
         pods = self.wait(f"{count} pods", lambda: found if len(found := self.list("pods")) >= count else None)
         for number, pod in enumerate(pods, 10):
-            address = f"10.99.1.{number}"
+            given = address if address and number == 10 else f"10.99.1.{number}"
             conditions = [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Initialized", "Ready")]
-            status = {"phase": "Running", "conditions": conditions, "podIP": address, "podIPs": [{"ip": address}]}
+            status = {"phase": "Running", "conditions": conditions, "podIP": given, "podIPs": [{"ip": given}]}
             self.set_status("pod", pod["metadata"]["name"], status)
         return pods
 
     def endpoints(self, service: str, address: str, port: int) -> None:
-        """Let the port `dashboard` of a Service lead to `address:port`."""
-        subset = {"addresses": [{"ip": address}], "ports": [{"name": "dashboard", "port": port, "protocol": "TCP"}]}
+        """Let the port `dashboard` of a Service lead to `address:port`; the API server's proxy goes to addresses of
+        pods only."""
+        pod = next(pod["metadata"] for pod in self.list("pods") if pod["status"].get("podIP") == address)
+        target = {"kind": "Pod", "name": pod["name"], "namespace": self.namespace, "uid": pod["uid"]}
+        subset = {
+            "addresses": [{"ip": address, "targetRef": target}],
+            "ports": [{"name": "dashboard", "port": port, "protocol": "TCP"}],
+        }
         self.apply({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": service}, "subsets": [subset]})
 
 

@@ -87,7 +87,7 @@ def test_dashboard_that_does_not_answer_is_named_with_its_address(
 def running_job(world: BareWorld, name: str, address: str, port: int, **spec: object) -> None:
     """A RayJob whose cluster is ready and whose dashboard answers at `address:port`, in phase Running."""
     world.apply(ray_job(name, **spec))
-    world.pods_ready(1)
+    world.pods_ready(1, address)
     cluster = world.wait("the cluster's name", lambda: world.status("rayjob", name).get("rayClusterName"))
     world.wait("the head service", lambda: world.get("service", f"{cluster}-head-svc"))
     world.endpoints(f"{cluster}-head-svc", address, port)
