@@ -47,6 +47,7 @@ SERVE_SERVICE = traits(key("Service", "s-svc"), origin("RayService", "s"), ("Ray
 CLUSTERS_SERVE_SERVICE = traits(key("Service", "c-serve"), origin("RayCluster", "c"), ("RayCluster", "c"))
 BATCH_JOB = traits(key("Job", "j"), origin("RayJob", "j"), ("RayJob", "j"))
 CLEANUP = traits(key("Job", "cl"), {L_CLUSTER: "c"}, ("RayCluster", "c"))
+ROLE = traits(key("Role", "c"), {L_CLUSTER: "c"}, ("RayCluster", "c"))
 FOREIGN_JOB = traits(key("Job", "f"), {}, ("CronJob", "f"))
 JOB = traits(key("RayJob", "j"), {})
 SELECTING = traits(key("RayJob", "k"), {}, claims=("c",))
@@ -82,6 +83,7 @@ SERVICE = traits(key("RayService", "s"), {})
         pytest.param([CLUSTERS_SERVE_SERVICE], CLUSTERS_SERVE_SERVICE, {"cluster:c"}, id="a cluster's serve service"),
         pytest.param([BATCH_JOB], BATCH_JOB, {"job:j"}, id="a submitter's Job"),
         pytest.param([CLEANUP], CLEANUP, {"cluster:c"}, id="a cleanup Job"),
+        pytest.param([ROLE], ROLE, {"cluster:c"}, id="a cluster's Role"),
         pytest.param([FOREIGN_JOB], FOREIGN_JOB, set(), id="a Job of someone else"),
         pytest.param([JOB], JOB, {"job:j"}, id="a job"),
         pytest.param([OF_CRON], OF_CRON, {"job:cj", "cron:cron"}, id="a job of a cron job"),

@@ -26,13 +26,14 @@ class Ref(Struct, frozen=True, order=True):
 
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One Kubernetes Event (events.k8s.io/v1) about the root: what it says and why. Values of env, args and Secrets
-    never belong here."""
+    never belong here. `reporter`: the reporting controller, "" = the one that decides about the root."""
 
     type: Literal["Normal", "Warning"]
     reason: Reason
     action: str
     text: str
     related: Ref | None = None
+    reporter: str = ""
 
 
 class Why(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,7 +104,21 @@ class Delete(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="delete"
     failed: Note | None = None
 
 
-Intent = Create | CreatePods | Apply | Patch | Delete
+class GenerateSecret(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="generate-secret"):
+    """POST the Secret `body` with a random value for each of `keys`, unless one of that name is there, whosever it is.
+
+    The applier draws the values (the base64 text of 32 random bytes each): none ever travels on the bus (design §3,
+    "No secret on the bus"; contract raycluster-objects §5.6).
+    """
+
+    ref: Ref
+    body: Json
+    keys: tuple[str, ...]
+    done: Note | None = None
+    failed: Note | None = None
+
+
+Intent = Create | GenerateSecret | CreatePods | Apply | Patch | Delete
 
 
 class Head(Struct, frozen=True, kw_only=True, omit_defaults=True):

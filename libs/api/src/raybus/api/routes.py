@@ -20,6 +20,19 @@ L_ORIGIN_KIND = "ray.io/originated-from-crd"
 L_ORIGIN_NAME = "ray.io/originated-from-cr-name"
 L_CRONJOB = "ray.io/cronjob-name"
 
+_OF_CLUSTER = (
+    "Pod",
+    "Service",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "Ingress",
+    "NetworkPolicy",
+    "Issuer",
+    "Certificate",
+)
+"""Kinds whose cluster label says whose they are."""
+
 _CONTROLLER = {kind: controller for controller, kind in ROOTS.items()}
 
 
@@ -66,7 +79,7 @@ def traits(
     return Traits(
         key=key,
         owner=owner,
-        cluster=labels.get(L_CLUSTER, "") if key.kind in ("Pod", "Service") else "",
+        cluster=labels.get(L_CLUSTER, "") if key.kind in _OF_CLUSTER else "",
         head=node_type == "head",
         origin=made_for if of_origin and key.kind in ("Pod", "Service") else None,
         cronjob=labels.get(L_CRONJOB, "") if key.kind == "RayJob" else "",

@@ -35,8 +35,11 @@ class Teller:
         """Never raises for a single event: they are the record of an effect, not the effect."""
         job, root = run.job, run.job.message.root
         lane = self._calls.lane(job.partition, root.namespace, run.memory.age)
-        source = (f"{ROOTS[job.controller].lower()}-controller", self._instance)
-        bodies = [event(root, note, str(job.view_seq), source, self._now()) for note in notes(run)]
+        usual = f"{ROOTS[job.controller].lower()}-controller"
+        bodies = [
+            event(root, note, str(job.view_seq), (note.reporter or usual, self._instance), self._now())
+            for note in notes(run)
+        ]
         await everything([self._send(lane, body) for body in bodies])
         entry = entry_of(run, self._now())
         if entry is not None:

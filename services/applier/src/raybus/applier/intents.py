@@ -1,13 +1,15 @@
 """Carrying out one intent: the requests that it takes, what the answers mean, and what the view is told at once."""
 
 import asyncio
+import base64
+import secrets
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar, assert_never
 
 import msgspec
 from msgspec import Struct
 
-from raybus.api.decision import Apply, Create, CreatePods, Delete, Intent, Json, Patch, PodSlot, Ref
+from raybus.api.decision import Apply, Create, CreatePods, Delete, GenerateSecret, Intent, Json, Patch, PodSlot, Ref
 from raybus.api.kinds import BY_KIND
 from raybus.api.messages import fingerprint
 from raybus.applier.budget import Urgency
@@ -21,6 +23,9 @@ from raybus.kube.objects import Object, parse_object
 from raybus.kube.port import Bug, KubeError, Rejected, Request, Response, Transient
 
 T = TypeVar("T")
+
+SECRET_BYTES = 32
+"""Random bytes of a generated value (contract raycluster-objects §5.6)."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -70,10 +75,12 @@ class Hands:
             )
         return await _judge(base, intent.ref, self._one(intent))
 
-    async def _one(self, intent: Create | Apply | Patch | Delete) -> _Step:
+    async def _one(self, intent: Create | GenerateSecret | Apply | Patch | Delete) -> _Step:
         match intent:
             case Create():
                 return await self._create(intent.ref, intent.body)
+            case GenerateSecret():
+                return await self._generate(intent)
             case Apply():
                 return await self._written(intent.ref, write.apply(intent.ref, intent.body))
             case Patch():
@@ -104,6 +111,24 @@ class Hands:
         if why:
             raise Rejected(409, NAME_TAKEN, f"{ref} cannot be created: one of that name {why}")
         return _Step(False, await self._echo.written(self._key, ref.kind, item, self._trace))
+
+    async def _generate(self, intent: GenerateSecret) -> _Step:
+        """Values are drawn only when there is no such Secret: an existing one is used whatever it holds."""
+        try:
+            await self._lane.send(read.get(intent.ref), Urgency.CREATE)
+        except Rejected as error:
+            if error.code != 404:
+                raise
+        else:
+            return _Step(False)
+        body = {**intent.body, "data": {key: _random_value() for key in intent.keys}}
+        request = write.create(intent.ref.kind, intent.ref.namespace, msgspec.json.encode(body))
+        try:
+            return await self._written(intent.ref, request, new=True)
+        except Rejected as error:
+            if error.reason != "AlreadyExists":
+                raise
+        return _Step(False)
 
     async def _patch(self, intent: Patch) -> _Step:
         request = write.json_patch(intent.ref, intent.uid, intent.resource_version, intent.operations)
@@ -180,7 +205,9 @@ def _together(base: Outcome, parts: Sequence[Outcome]) -> Outcome:
 
 
 def verb_of(intent: Intent) -> str:
-    """`create`, `apply`, `patch` or `delete`."""
+    """`create`, `generate`, `apply`, `patch` or `delete`."""
+    if isinstance(intent, GenerateSecret):
+        return "generate"
     return "create" if isinstance(intent, CreatePods) else type(intent).__name__.lower()
 
 
@@ -190,6 +217,11 @@ def sentence(outcome: Outcome) -> str:
     kind = "Pod" if isinstance(intent, CreatePods) else intent.ref.kind
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"{verb_of(intent)} {kind} {', '.join(names[:3])}{more}"
+
+
+def _random_value() -> str:
+    """A token as text, in the encoding of `Secret.data`."""
+    return base64.b64encode(base64.b64encode(secrets.token_bytes(SECRET_BYTES))).decode()
 
 
 def _pod(template: Json, slot: PodSlot) -> Json:
