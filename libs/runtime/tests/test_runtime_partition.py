@@ -14,7 +14,9 @@ from raybus.api.messages import (
     H_EPOCH,
     H_GONE,
     H_RV,
+    H_SCHEMA,
     H_UID,
+    SCHEMA,
     AskMessage,
     Drop,
     Epoch,
@@ -68,7 +70,7 @@ class World:
 
     async def mark(self) -> None:
         created = await self.bus.stream_created("VIEW")
-        await self.bus.put("VIEW", subjects.fill_marker("job", PARTITION), created.encode(), {})
+        await self.bus.put("VIEW", subjects.fill_marker("job", PARTITION), created.encode(), {H_SCHEMA: SCHEMA})
 
     async def job(self, rv: int = 1, generation: int = 1, **more: Any) -> None:
         meta = {"name": NAME, "namespace": NS, "uid": "uid-1", "resourceVersion": str(rv), "generation": generation}
@@ -78,7 +80,7 @@ class World:
     async def publish(self, kind: str, name: str, body: Any, rv: int = 1, **headers: str) -> None:
         data = b"" if H_GONE in headers else body if isinstance(body, bytes) else msgspec.json.encode(body)
         subject = subjects.view("job", NS, NAME, kind, name)
-        await self.bus.put("VIEW", subject, data, {H_RV: str(rv), H_UID: "uid-1", **headers})
+        await self.bus.put("VIEW", subject, data, {H_RV: str(rv), H_UID: "uid-1", H_SCHEMA: SCHEMA, **headers})
 
     async def intent(self) -> IntentMessage | None:
         message = await self.bus.last("INTENT", subjects.intent("job", NS, NAME))
@@ -117,7 +119,7 @@ def test_nothing_is_decided_before_the_marker_of_the_present_stream() -> None:
         await asyncio.sleep(1)
         assert await world.intent() is None
         assert world.partition.problem == "the watcher has not filled the view yet"
-        await world.bus.put("VIEW", subjects.fill_marker("job", PARTITION), b"another stream", {})
+        await world.bus.put("VIEW", subjects.fill_marker("job", PARTITION), b"another stream", {H_SCHEMA: SCHEMA})
         await asyncio.sleep(1)
         assert await world.intent() is None
         await world.mark()
@@ -316,3 +318,46 @@ def test_a_decision_that_became_empty_replaces_one_that_waits_for_an_older_gener
         assert intent is not None and not intent.intents
 
     scenario(story, only_first)
+
+
+def test_a_root_with_something_that_only_a_later_release_reads_is_left_alone_until_it_is_replaced() -> None:
+    async def story(world: World) -> None:
+        await world.mark()
+        await world.publish("raycluster", "c", {}, **{H_SCHEMA: "2.0"})
+        await world.job()
+        await asyncio.sleep(1)
+        assert await world.intent() is None
+        assert "1 messages of VIEW wait for a later release of job-ctl" in world.partition.behind.problem()
+        assert "version 2.0, this release reads 1.x: upgrade this service" in world.partition.behind.problem()
+        await world.publish("raycluster", "c", {"later": 1}, 2, **{H_SCHEMA: "1.7"})
+        await asyncio.sleep(2)
+        assert world.partition.behind.problem() == ""
+        message = await world.intent()
+        assert message is not None and message.status == {"clusters": 1}
+
+    scenario(story)
+
+
+def test_what_cannot_be_read_waits_for_a_later_release_only_if_it_comes_from_one() -> None:
+    async def story(world: World) -> None:
+        await world.mark()
+        await world.job()
+        await world.publish("rayjob", NAME, b"[", 2, **{H_SCHEMA: "1.7"})
+        await asyncio.sleep(1)
+        assert "version 1.7, which this release (1.0) cannot read" in world.partition.behind.problem()
+        await world.publish("rayjob", NAME, b"[", 3)
+        await asyncio.sleep(1)
+        assert world.partition.behind.problem() == ""
+
+    scenario(story)
+
+
+def test_a_marker_of_a_later_release_opens_nothing() -> None:
+    async def story(world: World) -> None:
+        await world.job()
+        created = await world.bus.stream_created("VIEW")
+        await world.bus.put("VIEW", subjects.fill_marker("job", PARTITION), created.encode(), {H_SCHEMA: "2.0"})
+        await asyncio.sleep(1)
+        assert await world.intent() is None and world.partition.behind.problem()
+
+    scenario(story)

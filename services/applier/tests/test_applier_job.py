@@ -6,6 +6,7 @@ import pytest
 from raybus.api import subjects
 from raybus.api.decision import Create, Ref
 from raybus.api.messages import H_EPOCH, H_SCHEMA, H_VIEW_SEQ, SCHEMA, Epoch, IntentMessage, Root
+from raybus.api.schema import OURS, Newer
 from raybus.api.times import Instant
 from raybus.applier.job import Invalid, read_job
 from raybus.bus.port import Message
@@ -41,8 +42,8 @@ def test_a_decision_is_read_with_its_fences() -> None:
     [
         (Delivery(b"\x00", GOOD), "no Decision"),
         (Delivery(b'{"root": 1}', GOOD), "no Decision"),
-        (Delivery(body(), {}), "version ''"),
-        (Delivery(body(), {**GOOD, H_SCHEMA: "99"}), "version '99'"),
+        (Delivery(body(), {}), r"no message version \(Schema: ''\)"),
+        (Delivery(body(), {**GOOD, H_SCHEMA: "0.9"}), r"of version 0\.9, this release reads 1\.x"),
         (Delivery(body(), {**GOOD, H_EPOCH: "x"}), "must be numbers"),
         (Delivery(body(), {**GOOD, H_VIEW_SEQ: ""}), "must be numbers"),
         (Delivery(body(name="d"), GOOD), "the subject about RayCluster ns/c"),
@@ -54,3 +55,26 @@ def test_a_decision_is_read_with_its_fences() -> None:
 def test_what_is_no_decision_says_why(delivery: Delivery, words: str) -> None:
     with pytest.raises(Invalid, match=words):
         read_job(delivery)
+
+
+@pytest.mark.parametrize(
+    ("version", "data", "words"),
+    [
+        ("2.0", body(), r"version 2\.0, this release reads 1\.x: upgrade this service"),
+        ("1.9", b'{"root": 1}', r"version 1\.9, which this release \(1\.0\) cannot read"),
+        ("1.9", body(kind="Node"), "no such kind: Node"),
+    ],
+)
+def test_what_only_a_later_release_can_read_is_told_apart(version: str, data: bytes, words: str) -> None:
+    assert OURS == (1, 0)
+    with pytest.raises(Newer, match=words):
+        read_job(Delivery(data, {**GOOD, H_SCHEMA: version}))
+
+
+def test_fields_and_reasons_of_a_later_minor_version_do_not_matter() -> None:
+    message = msgspec.json.decode(body())
+    note = {"type": "Normal", "reason": "InventedLater", "action": "a", "text": "t", "colour": "red"}
+    message |= {"mood": "new", "notes": [note], "root": {**message["root"], "later": [1]}}
+    job = read_job(Delivery(msgspec.json.encode(message), {**GOOD, H_SCHEMA: "1.9"}))
+    assert job.message.notes[0].reason == "InventedLater"
+    assert b'"reason":"InventedLater"' in msgspec.json.encode(job.message)

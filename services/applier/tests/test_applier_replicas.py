@@ -53,6 +53,7 @@ class World:
         self.api = Api()
         self.parts: list[asyncio.Task[Any]] = []
         self.partitions: dict[str, Partitions] = {}
+        self.appliers: dict[str, Applier] = {}
         self.epoch = Epoch(0, 0)
 
     def now(self) -> Instant:
@@ -64,7 +65,7 @@ class World:
         epochs, partitions = Epochs(bus), Partitions(bus, "applier", replica)
         ports = Ports(bus=bus, sender=self.api, partitions=partitions, epochs=epochs, now=self.now)
         self.partitions[replica] = partitions
-        applier = Applier(ports, replica, 16, max_held)
+        applier = self.appliers[replica] = Applier(ports, replica, 16, max_held)
         self.parts += [asyncio.create_task(part) for part in (epochs.run(), partitions.run(), applier.run())]
         SERVICE.reset(token)
         return bus
@@ -239,6 +240,23 @@ def test_an_unreadable_message_is_dropped_once_and_said_in_the_result() -> None:
         await world.decide("p")
         await asyncio.sleep(1)
         assert [name for _, name in world.pods()] == ["p"]
+
+    run(scenario)
+
+
+def test_a_decision_of_a_later_release_stays_until_it_is_replaced() -> None:
+    async def scenario(world: World) -> None:
+        world.start("a")
+        await asyncio.sleep(5)
+        await world.bus.put("INTENT", INTENT, b"{}", {H_SCHEMA: "2.0"})
+        await asyncio.sleep(60)
+        assert world.left() == 1
+        assert "wait for a later release of applier" in world.appliers["a"].behind.problem()
+        assert await world.bus.last("VIEW", subjects.view("cluster", NS, NAME, subjects.RESULT, "applier")) is None
+        await world.decide("p")
+        await asyncio.sleep(1)
+        assert [name for _, name in world.pods()] == ["p"]
+        assert world.left() == 0 and world.appliers["a"].behind.problem() == ""
 
     run(scenario)
 

@@ -19,6 +19,7 @@ from raybus.prober.asking import Tools
 from raybus.prober.heads import Heads
 from raybus.prober.ports import Answer
 from raybus.prober.prober import run_prober
+from raybus.runtime.behind import Behind
 from raybus.testkit.fake_bus import BusServer
 from raybus.testkit.virtual_time import SERVICE, run_virtual
 
@@ -66,7 +67,7 @@ class World:
         self.server = BusServer(self.now)
         self.bus = self.server.connect()
         self.rays, self.heads = Rays(), Heads(8)
-        self.epoch = Epoch(0, 0)
+        self.epoch, self.behind = Epoch(0, 0), Behind("prober", "ASK")
         self.stops: list[Callable[[], Awaitable[None]]] = []
 
     def now(self) -> Instant:
@@ -78,7 +79,8 @@ class World:
         epochs, partitions = Epochs(bus), Partitions(bus, "prober", replica)
         tools = Tools(bus, self.rays, self.heads, partitions, self.now)
         parts = [
-            asyncio.create_task(c) for c in (epochs.run(), partitions.run(), run_prober(partitions, tools, epochs))
+            asyncio.create_task(c)
+            for c in (epochs.run(), partitions.run(), run_prober(partitions, tools, epochs, self.behind))
         ]
 
         async def stop() -> None:

@@ -127,6 +127,22 @@ def test_an_unreadable_ask_costs_nothing_but_itself() -> None:
     run(scenario)
 
 
+def test_an_ask_of_a_later_release_is_left_alone_and_readiness_says_so() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        await world.ask(probe())
+        subject = subjects.ask("job", NS, "r")
+        await world.bus.put("ASK", subject, b"{}", {H_EPOCH: str(world.epoch), H_SCHEMA: "2.0"})
+        await asyncio.sleep(10)
+        assert world.now() - world.fact().at < 4
+        assert "wait for a later release of prober" in world.behind.problem()
+        await world.ask(probe())
+        await asyncio.sleep(1)
+        assert world.behind.problem() == ""
+
+    run(scenario)
+
+
 def test_a_newer_fact_of_another_replica_stays() -> None:
     async def scenario(world: World) -> None:
         world.rays.delay["h1"] = 5.0
@@ -135,7 +151,7 @@ def test_a_newer_fact_of_another_replica_stays() -> None:
         await asyncio.sleep(2)
         newer = Fact(id="probe", head="h1", begun=world.now(), at=world.now(), outcome="missing")
         subject = subjects.view("job", NS, "r", subjects.FACT, "probe")
-        await world.bus.put("VIEW", subject, msgspec.json.encode(newer), {})
+        await world.bus.put("VIEW", subject, msgspec.json.encode(newer), {H_SCHEMA: SCHEMA})
         await asyncio.sleep(4)
         assert world.fact() == newer
 

@@ -7,7 +7,7 @@ from watcher_world import World, body, play
 
 from raybus.api import subjects
 from raybus.api.decision import Ref
-from raybus.api.messages import AskMessage, Presence, Root
+from raybus.api.messages import H_SCHEMA, SCHEMA, AskMessage, Presence, Root
 
 
 def presence(world: World, root: str, name: str) -> Presence | None:
@@ -18,7 +18,7 @@ def presence(world: World, root: str, name: str) -> Presence | None:
 async def ask(world: World, root: str, *needs: Ref) -> None:
     about = Root(kind="RayCluster", namespace="ns", name=root, uid="u", resource_version="1")
     data = msgspec.json.encode(AskMessage(root=about, needs=needs)) if needs else b""
-    await world.bus_server.connect().put("ASK", subjects.ask("cluster", "ns", root), data, {})
+    await world.bus_server.connect().put("ASK", subjects.ask("cluster", "ns", root), data, {H_SCHEMA: SCHEMA})
 
 
 def test_needs_are_told_while_they_are_asked_for_without_any_value() -> None:

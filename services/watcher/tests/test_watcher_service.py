@@ -8,7 +8,7 @@ import pytest
 from watcher_world import Replica, World, body, play, pod
 
 from raybus.api import subjects
-from raybus.api.messages import H_GONE, H_RV, H_UID
+from raybus.api.messages import H_GONE, H_RV, H_UID, SCHEMA
 from raybus.testkit.fake_api import Fault
 
 
@@ -45,7 +45,7 @@ def test_a_message_holds_the_object_and_says_what_it_is() -> None:
         assert message is not None
         assert message.headers[H_UID] == made["metadata"]["uid"]
         assert float(message.headers["Observed-At"]) == pytest.approx(world.now(), abs=1)
-        assert message.headers["Schema"] == "1"
+        assert message.headers["Schema"] == SCHEMA
         assert msgspec.json.decode(message.data)["spec"]["entrypoint"] == "x"
 
     play(story)

@@ -9,13 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from raybus.api.decision import Ask, CreatePods, Intent, Json, Note, Ref, Why
+from raybus.api.schema import H_SCHEMA as H_SCHEMA
+from raybus.api.schema import SCHEMA as SCHEMA
 from raybus.api.times import Instant
 
-SCHEMA = "1"
-"""Version of these message bodies; a reader drops, with an error in its log, what it does not know."""
-
 # Header names.
-H_RV, H_UID, H_AT, H_SCHEMA, H_TRACE, H_GONE = "K8s-RV", "K8s-UID", "Observed-At", "Schema", "traceparent", "Gone"
+H_RV, H_UID, H_AT, H_TRACE, H_GONE = "K8s-RV", "K8s-UID", "Observed-At", "traceparent", "Gone"
 H_EPOCH, H_VIEW_SEQ = "Epoch", "View-Seq"
 
 TOMBSTONE_TTL = 24 * 3600

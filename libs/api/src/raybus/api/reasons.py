@@ -3,6 +3,7 @@
 Values that KubeRay's users and tools know keep their spelling (contract raycluster-reconcile, rayjob §2.9, §7.1).
 """
 
+import re
 from enum import StrEnum
 
 
@@ -24,6 +25,34 @@ class Reason(StrEnum):
     FAILED_TO_UPDATE_SERVICE = "FailedToUpdateService"
     DELETED_POD = "DeletedPod"
     FAILED_TO_DELETE_POD_COLLECTION = "FailedToDeletePodCollection"
+    CREATED_REDIS_CLEANUP_JOB = "CreatedRedisCleanupJob"
+    FAILED_TO_CREATE_REDIS_CLEANUP_JOB = "FailedToCreateRedisCleanupJob"
+    FORCE_DELETED_STUCK_CLUSTER = "ForceDeletedStuckCluster"
+    CREATED_SERVICE_ACCOUNT = "CreatedServiceAccount"
+    FAILED_TO_CREATE_SERVICE_ACCOUNT = "FailedToCreateServiceAccount"
+    CREATED_ROLE = "CreatedRole"
+    FAILED_TO_CREATE_ROLE = "FailedToCreateRole"
+    CREATED_ROLE_BINDING = "CreatedRoleBinding"
+    FAILED_TO_CREATE_ROLE_BINDING = "FailedToCreateRoleBinding"
+    AUTOSCALER_SERVICE_ACCOUNT_NOT_FOUND = "AutoscalerServiceAccountNotFound"
+    CREATED_INGRESS = "CreatedIngress"
+    FAILED_TO_CREATE_INGRESS = "FailedToCreateIngress"
+    UPDATED_INGRESS = "UpdatedIngress"
+    FAILED_TO_UPDATE_INGRESS = "FailedToUpdateIngress"
+    CREATED_ROUTE = "CreatedRoute"
+    FAILED_TO_CREATE_ROUTE = "FailedToCreateRoute"
+    CREATED_NETWORK_POLICY = "CreatedNetworkPolicy"
+    FAILED_TO_CREATE_NETWORK_POLICY = "FailedToCreateNetworkPolicy"
+    UPDATED_NETWORK_POLICY = "UpdatedNetworkPolicy"
+    FAILED_TO_UPDATE_NETWORK_POLICY = "FailedToUpdateNetworkPolicy"
+    DELETED_NETWORK_POLICY = "DeletedNetworkPolicy"
+    FAILED_TO_DELETE_NETWORK_POLICY = "FailedToDeleteNetworkPolicy"
+    NETWORK_POLICY_NAME_COLLISION = "NetworkPolicyNameCollision"
+    MTLS_PKI_READY = "MTLSPKIReady"
+    MTLS_CERTS_NOT_READY = "MTLSCertsNotReady"
+    MTLS_CERTIFICATES_UPDATED = "MTLSCertificatesUpdated"
+    MTLS_FAILED_TO_RECONCILE = "MTLSFailedToReconcile"
+    MTLS_CERTIFICATE_EXPIRING_SOON = "MTLSCertificateExpiringSoon"
     INVALID_RAY_CLUSTER_METADATA = "InvalidRayClusterMetadata"
     INVALID_RAY_CLUSTER_SPEC = "InvalidRayClusterSpec"
     INVALID_RAY_CLUSTER_STATUS = "InvalidRayClusterStatus"
@@ -95,7 +124,17 @@ class Reason(StrEnum):
     SUSPENSION_REQUESTED = "SuspensionRequested"
     SUSPENDED = "Suspended"
     RECREATING = "Recreating"
+    CLEANING_UP = "CleaningUp"
     SCALED_UP = "ScaledUp"
     SCALED_DOWN = "ScaledDown"
     POD_FAILED = "PodFailed"
     POD_REPLACED = "PodReplaced"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Reason | None":
+        """The list is closed for whoever writes; a reader passes on what a later version calls a reason (ADR 0105)."""
+        if not isinstance(value, str) or not re.fullmatch("[A-Z][A-Za-z0-9]{0,127}", value):
+            return None
+        later = str.__new__(cls, value)
+        later._name_, later._value_ = value, value
+        return later

@@ -5,6 +5,7 @@ compares the next status with it (design §4).
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from msgspec import Struct
 from raybus.api.kinds import BY_KIND, ROOTS
 from raybus.api.messages import H_AT, H_GONE, H_RV, H_UID, TOMBSTONE_TTL, Fact, Presence, Result
 from raybus.api.names import encode_token
+from raybus.api.schema import Newer, Unreadable, read
 from raybus.api.subjects import FACT, MARKER, PRESENCE, RESULT, ViewKey, parse_view
 from raybus.api.times import Instant
 from raybus.api.view import Entry, View
@@ -59,12 +61,9 @@ class RootState(Struct, kw_only=True):
     touched: float = 0.0
 
 
-class Unreadable(Exception):
-    """A message that no decoder could read; `str()` says which object and why."""
-
-
 class PartitionCache:
-    """The roots of one partition; `marker` is the stream creation time named by the newest fill marker."""
+    """The roots of one partition; `marker` is the stream creation time named by the newest fill marker; `newer`: the
+    entries of a root that only a later release can read, without which nothing may be decided about it."""
 
     def __init__(self, controller: str, decoders: Mapping[str, Decoder]) -> None:
         self.controller = controller
@@ -72,21 +71,24 @@ class PartitionCache:
         self.decoders = {**_SHARED, **decoders}
         self.read_stored = msgspec.json.Decoder(Stored).decode
         self.roots: dict[RootKey, RootState] = {}
+        self.newer: dict[RootKey, set[tuple[str, str]]] = {}
         self.marker = ""
 
     def clear(self) -> None:
         """Forget everything: the follower starts anew."""
         self.roots.clear()
+        self.newer.clear()
         self.marker = ""
 
     def apply(self, message: Message, now: float) -> RootKey | None:
         """Take in one message; returns the root that it is about, None for a marker or an ignored kind.
 
-        Raises Unreadable; the entry is then absent, so that nothing is decided on half the truth.
+        Raises ValueError for a subject that is none; Unreadable: the entry is then absent; Newer: the root (or the
+        marker) is then left alone.
         """
         key = parse_view(message.subject)
         if key.kind == MARKER:
-            self.marker = message.data.decode()
+            self.marker = read(message.headers, message.data, bytes.decode)
             return None
         if key.kind not in self.decoders:
             return None
@@ -106,14 +108,19 @@ class PartitionCache:
         is_root = key.kind == self.root_token and key.name == key.root
         gone = H_GONE in message.headers or not message.data
         try:
-            value = None if gone else self.decoders[key.kind](message.data)
-            if is_root:
-                state.stored = None if gone else self.read_stored(message.data)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            value, stored = read(message.headers, message.data, partial(self._decode, key.kind, is_root, gone))
+        except Newer:
+            self.newer.setdefault((key.namespace, key.root), set()).add(slot)
+            raise
+        except Unreadable as error:
+            self._readable(key)
             state.entries.pop(slot, None)
             if is_root:
                 state.stored = None
             raise Unreadable(f"{key.kind} {key.namespace}/{key.name} cannot be read: {error}") from error
+        self._readable(key)
+        if is_root:
+            state.stored = stored
         state.entries[slot] = Entry(
             value=value,
             uid=message.headers.get(H_UID, ""),
@@ -122,6 +129,20 @@ class PartitionCache:
             observed_at=Instant(float(message.headers.get(H_AT) or message.stored_at)),
             gone=gone,
         )
+
+    def _decode(self, kind: str, is_root: bool, gone: bool, data: bytes) -> tuple[Any, Stored | None]:
+        """The value of an entry, and for a root what the runtime itself needs of it."""
+        if gone:
+            return None, None
+        return self.decoders[kind](data), self.read_stored(data) if is_root else None
+
+    def _readable(self, key: ViewKey) -> None:
+        """The entry is not one of a later release, or no longer."""
+        root = (key.namespace, key.root)
+        if root in self.newer:
+            self.newer[root].discard((key.kind, key.name))
+            if not self.newer[root]:
+                del self.newer[root]
 
     def view(self, root: RootKey) -> View:
         """What `gather` gets. The entries are shared, not copied: gather and decide run before the next message."""

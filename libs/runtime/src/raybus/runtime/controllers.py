@@ -52,8 +52,8 @@ class Loops:
         """Why the first loop that does not decide yet does not."""
         for number, loops in sorted(self._running.items()):
             for loop, _ in loops:
-                if loop.problem:
-                    return f"partition {number}: {loop.problem}"
+                if why := loop.problem or loop.behind.problem():
+                    return f"partition {number}: {why}"
         return ""
 
     async def run(self, partitions: Partitions) -> None:

@@ -28,9 +28,11 @@ from raybus.api.messages import (
     Root,
     TimelineEntry,
 )
+from raybus.api.schema import Newer, Unreadable
 from raybus.api.times import Instant
 from raybus.bus.port import Bus, BusError, Loaded, Reset
-from raybus.runtime.cache import PartitionCache, RootKey, RootState, Unreadable, root_label
+from raybus.runtime.behind import Behind
+from raybus.runtime.cache import PartitionCache, RootKey, RootState, root_label
 from raybus.runtime.compose import Composed, compose, phase_change, same_message, sentences
 from raybus.runtime.controller import Controller
 from raybus.telemetry import metrics
@@ -61,7 +63,8 @@ class Sent(Struct):
 
 
 class Partition:
-    """One owned partition. `run` follows its view until it is cancelled; `problem` says why it is not ready."""
+    """One owned partition. `run` follows its view until it is cancelled; `problem` says why it does not decide,
+    `behind` about which roots it does not because it is too old."""
 
     def __init__(
         self, controller: Controller[Any, Any], number: int, epoch: Epoch, bus: Bus, now: Callable[[], Instant]
@@ -76,6 +79,7 @@ class Partition:
         self.created = ""
         self.loaded = False
         self.problem = "the view is being loaded"
+        self.behind = Behind(self.service, "VIEW")
 
     async def run(self) -> None:
         """Follow, decide and publish until cancelled."""
@@ -105,8 +109,12 @@ class Partition:
                     self._take(message, loop.time())
 
     def _take(self, message: Any, now: float) -> None:
+        self.behind.replaced(message.subject)
         try:
             root = self.cache.apply(message, now)
+        except Newer as error:
+            self.behind.met(message.subject, str(error))
+            return
         except (Unreadable, ValueError) as error:
             metrics.BAD_MESSAGES.labels(self.service, "view").inc()
             log.error("message skipped", subject=message.subject, why=str(error))
@@ -142,6 +150,7 @@ class Partition:
         self.sent.clear()
         self.dirty.clear()
         self.cache.clear()
+        self.behind.leave(("",))
         self.loaded, self.problem = False, "the view is being loaded"
 
     def _mark(self, root: RootKey) -> None:
@@ -179,7 +188,7 @@ class Partition:
     async def _turn(self, key: RootKey, slots: asyncio.Semaphore) -> None:
         try:
             state = self.cache.roots.get(key)
-            if state is None:
+            if state is None or key in self.cache.newer:
                 return
             if state.stored is None:
                 await self._root_gone(key)

@@ -10,6 +10,11 @@ DIRTY_ROOTS = Gauge("raybus_roots_waiting", "Roots that wait for a decision.", [
 ROOTS = Gauge("raybus_roots", "Roots in this replica's partitions.", ["controller"])
 OWNED = Gauge("raybus_partitions_owned", "Partitions that this replica owns.", ["service"])
 BAD_MESSAGES = Counter("raybus_bad_messages_total", "Messages that could not be read.", ["service", "kind"])
+NEWER_MESSAGES = Counter(
+    "raybus_newer_messages_total",
+    "Messages left alone because only a later release can read them.",
+    ["service", "stream"],
+)
 RESETS = Counter("raybus_cache_resets_total", "Times a partition's cache was loaded anew.", ["service"])
 
 WATCH_EVENTS = Counter("raybus_watch_events_total", "Events of the watches, by kind and event.", ["kind", "event"])

@@ -20,6 +20,7 @@ from raybus.prober.heads import Heads
 from raybus.prober.prober import run_prober
 from raybus.ray.address import direct
 from raybus.ray.client import Dashboard
+from raybus.runtime.behind import Behind
 from raybus.runtime.controller import Controller
 from raybus.runtime.controllers import Loops
 from raybus.runtime.lifecycle import until_stopped
@@ -169,7 +170,7 @@ async def _prober(p: Process) -> None:
     transport = p.world.ray.transport(p.name, p.world.ray_delay(p.life))
     dashboards = RayDashboards(Dashboard(transport), lambda _, head, token: direct(head.url, token), None)
     tools = Tools(p.bus, dashboards, Heads(256), p.partitions, p.now)
-    parts = (epochs.run(), p.partitions.run(), run_prober(p.partitions, tools, epochs))
+    parts = (epochs.run(), p.partitions.run(), run_prober(p.partitions, tools, epochs, Behind("prober", "ASK")))
     await until_stopped(p.stop, parts, p.partitions.leave)
 
 

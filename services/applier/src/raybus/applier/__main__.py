@@ -28,6 +28,7 @@ async def main(service: Service[ApplierSettings]) -> None:
     async with client as sender:
         ports = Ports(bus=service.bus, sender=sender, partitions=partitions, epochs=epochs, now=service.now)
         applier = Applier(ports, service.replica, settings.max_in_flight, settings.max_held)
+        service.health.checks["versions"] = applier.behind.problem
         await until_stopped(service.stop, (epochs.run(), partitions.run(), applier.run()), partitions.leave)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from raybus.api.kinds import ROOTS
+from raybus.api.schema import Newer
 from raybus.api.subjects import CONTROLLERS, parse_root, partition_filter
 from raybus.api.times import Instant
 from raybus.applier.aftermath import Teller
@@ -19,10 +20,13 @@ from raybus.applier.queue import Queue
 from raybus.bus.partitions import Lost, Partitions, Taken
 from raybus.bus.port import Bus, BusError, Work
 from raybus.kube.port import Sender
+from raybus.runtime.behind import Behind
 from raybus.telemetry import metrics
 
 SERVICE = "applier"
 RESTART_WAIT = 1.0
+NEWER_WAIT = 5.0
+"""Seconds until a Decision that only a later release can read comes again, perhaps to a replica of that release."""
 
 log = structlog.get_logger()
 
@@ -39,7 +43,8 @@ class Ports:
 
 
 class Applier:
-    """One replica. `replica` names it in events; `max_in_flight` and `max_held` as in the settings."""
+    """One replica. `replica` names it in events; `max_in_flight` and `max_held` as in the settings. `behind`: the
+    Decisions of a later release."""
 
     def __init__(self, ports: Ports, replica: str, max_in_flight: int, max_held: int) -> None:
         self._bus, self._partitions = ports.bus, ports.partitions
@@ -48,6 +53,7 @@ class Applier:
         self._carrier = Carrier(ports.bus, calls, ports.epochs, ports.now)
         teller = Teller(calls, self._carrier.record, f"{SERVICE}-{replica}", ports.now)
         self._queue = Queue(self._carrier, teller, max_held)
+        self.behind = Behind(SERVICE, "INTENT", lasts=3 * NEWER_WAIT)
         self._intakes: dict[int, list[asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
@@ -95,9 +101,13 @@ class Applier:
         async for work in self._bus.work(partition_filter("intent", controller, partition), durable):
             try:
                 job = read_job(work)
+            except Newer as error:
+                self.behind.met(work.message.subject, str(error))
+                await work.again(NEWER_WAIT)
             except Invalid as error:
                 await self._refuse(work, memory, str(error))
             else:
+                self.behind.replaced(work.message.subject)
                 await self._queue.offer(job, memory)
 
     async def _refuse(self, work: Work, memory: Memory, why: str) -> None:

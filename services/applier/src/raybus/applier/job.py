@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from raybus.api import schema
 from raybus.api.decision import CreatePods, Note, Ref
 from raybus.api.kinds import BY_KIND, ROOTS
-from raybus.api.messages import H_EPOCH, H_SCHEMA, H_VIEW_SEQ, SCHEMA, Epoch, IntentMessage
+from raybus.api.messages import H_EPOCH, H_VIEW_SEQ, Epoch, IntentMessage
 from raybus.api.subjects import parse_root
 from raybus.bus.port import Work
 
@@ -44,7 +45,7 @@ class Job:
 
 
 def read_job(work: Work) -> Job:
-    """Raises Invalid."""
+    """Raises Invalid, and Newer for a message that a later release has to read."""
     message = work.message
     try:
         controller, partition, namespace, name = parse_root(message.subject)
@@ -52,25 +53,28 @@ def read_job(work: Work) -> Job:
         raise Invalid(str(error)) from error
     if controller not in ROOTS:
         raise Invalid(f"no controller is called {controller!r}")
-    schema = message.headers.get(H_SCHEMA, "")
-    if schema != SCHEMA:
-        raise Invalid(f"message version {schema!r}, this applier reads {SCHEMA!r}")
+    try:
+        body = schema.read(message.headers, message.data, _decode)
+    except schema.Unreadable as error:
+        raise Invalid(f"it is no Decision: {error}") from error
     try:
         epoch = Epoch.parse(message.headers.get(H_EPOCH, ""))
         view_seq = int(message.headers.get(H_VIEW_SEQ, ""))
     except ValueError as error:
         raise Invalid(f"headers {H_EPOCH} and {H_VIEW_SEQ} must be numbers: {error}") from error
-    try:
-        body = _DECODER.decode(message.data)
-    except msgspec.MsgspecError as error:
-        raise Invalid(f"the body is no Decision: {error}") from error
     root = body.root
     if (root.kind, root.namespace, root.name) != (ROOTS[controller], namespace, name):
         raise Invalid(f"the body is about {root.ref}, the subject about {ROOTS[controller]} {namespace}/{name}")
+    return Job(work, controller, partition, epoch, view_seq, body)
+
+
+def _decode(data: bytes) -> IntentMessage:
+    """Raises msgspec.MsgspecError, and ValueError for kinds that this release does not know."""
+    body = _DECODER.decode(data)
     unknown = {ref.kind for ref in _refs(body)} - set(BY_KIND)
     if unknown:
-        raise Invalid(f"no such kind: {', '.join(sorted(unknown))}")
-    return Job(work, controller, partition, epoch, view_seq, body)
+        raise ValueError(f"no such kind: {', '.join(sorted(unknown))}")
+    return body
 
 
 def _refs(body: IntentMessage) -> Iterator[Ref]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import structlog
 
-from raybus.api import subjects
+from raybus.api import schema, subjects
 from raybus.api.decision import Why
 from raybus.api.kinds import BY_KIND
 from raybus.api.messages import H_AT, H_SCHEMA, SCHEMA, TOMBSTONE_TTL, Refusal, Result, TimelineEntry
@@ -19,6 +19,8 @@ from raybus.bus.port import Bus, Conflict
 
 ROUNDS = 5
 NAME = "applier"
+
+_DECODER = msgspec.json.Decoder(Result)
 
 log = structlog.get_logger()
 
@@ -74,8 +76,8 @@ class Record:
         memory.result, memory.result_seq, memory.result_read = None, message.seq if message else 0, True
         if message is not None and message.data:
             try:
-                memory.result = msgspec.json.decode(message.data, type=Result)
-            except msgspec.MsgspecError as error:
+                memory.result = schema.read(message.headers, message.data, _DECODER.decode)
+            except (schema.Newer, schema.Unreadable) as error:
                 log.error("result cannot be read, it will be replaced", subject=message.subject, error=str(error))
 
 

@@ -10,6 +10,7 @@ from raybus.prober.heads import Heads
 from raybus.prober.prober import SERVICE, run_prober
 from raybus.prober.settings import ProberSettings
 from raybus.prober.ways import dashboards
+from raybus.runtime.behind import Behind
 from raybus.runtime.lifecycle import until_stopped
 from raybus.runtime.ready import bus_ready
 from raybus.runtime.service import Service, serve
@@ -25,7 +26,9 @@ async def main(service: Service[ProberSettings]) -> None:
         service.health.checks["partitions"] = lambda: "" if partitions.fresh() else unheard
         heads = Heads(service.settings.max_calls)
         tools = Tools(service.bus, ways, heads, partitions, service.now)
-        parts = (epochs.run(), partitions.run(), run_prober(partitions, tools, epochs))
+        behind = Behind(SERVICE, "ASK")
+        service.health.checks["versions"] = behind.problem
+        parts = (epochs.run(), partitions.run(), run_prober(partitions, tools, epochs, behind))
         await until_stopped(service.stop, parts, partitions.leave)
 
 

@@ -7,13 +7,16 @@ from typing import Any
 import msgspec
 import structlog
 
+from raybus.api import schema
 from raybus.api.decision import Ask
-from raybus.api.messages import H_EPOCH, H_SCHEMA, H_TRACE, SCHEMA, AskMessage, Epoch
+from raybus.api.messages import H_EPOCH, H_TRACE, AskMessage, Epoch
+from raybus.api.schema import Newer, Unreadable
 from raybus.api.subjects import CONTROLLERS, parse_root, partition_filter
 from raybus.bus.port import BusError, Loaded, Message, Reset
 from raybus.prober.asking import Asked, Tools, work_on
 from raybus.prober.facts import FactStore
 from raybus.prober.ports import Epochs
+from raybus.runtime.behind import Behind
 from raybus.telemetry import metrics
 
 RootKey = tuple[str, str, str]
@@ -27,8 +30,9 @@ log = structlog.get_logger()
 class Desk:
     """One owned partition. `run` follows its asks until it is cancelled, and ends all work with it."""
 
-    def __init__(self, partition: int, tools: Tools, epochs: Epochs) -> None:
-        self._partition, self._tools, self._epochs = partition, tools, epochs
+    def __init__(self, partition: int, tools: Tools, epochs: Epochs, behind: Behind) -> None:
+        self._partition, self._tools, self._epochs, self._behind = partition, tools, epochs, behind
+        self._subjects = tuple(f"ask.{controller}.{partition}." for controller in CONTROLLERS)
         self._asks: dict[RootKey, dict[str, Ask]] = {}
         self._tasks: dict[tuple[RootKey, str], asyncio.Task[None]] = {}
         self._seen: set[RootKey] | None = None
@@ -41,11 +45,13 @@ class Desk:
                 match item:
                     case Reset():
                         self._seen = set()
+                        self._behind.leave(self._subjects)
                     case Loaded():
                         self._forget_unseen()
                     case message:
                         await self._take(message)
         finally:
+            self._behind.leave(self._subjects)
             tasks = list(self._tasks.values())
             for task in tasks:
                 task.cancel()
@@ -53,6 +59,7 @@ class Desk:
 
     async def _take(self, message: Message) -> None:
         """Take in what one root asks now; a message that cannot be read changes nothing."""
+        self._behind.replaced(message.subject)
         try:
             controller, _, namespace, name = parse_root(message.subject)
             key = (controller, namespace, name)
@@ -60,7 +67,10 @@ class Desk:
                 self._seen.add(key)
             body = _read(message)
             epoch = Epoch.parse(message.headers.get(H_EPOCH, ""))
-        except (ValueError, msgspec.MsgspecError) as error:
+        except Newer as error:
+            self._behind.met(message.subject, str(error))
+            return
+        except (ValueError, Unreadable) as error:
             metrics.BAD_MESSAGES.labels("prober", "ask").inc()
             log.error("ask skipped: it cannot be read", subject=message.subject, why=str(error))
             return
@@ -117,11 +127,8 @@ class Desk:
 
 
 def _read(message: Message) -> AskMessage | None:
-    """None for a root that asks nothing. Raises ValueError or msgspec.MsgspecError."""
-    schema = message.headers.get(H_SCHEMA, "")
-    if schema != SCHEMA:
-        raise ValueError(f"message version {schema!r}, this prober reads {SCHEMA!r}")
-    return _DECODER.decode(message.data) if message.data else None
+    """None for a root that asks nothing. Raises Newer, Unreadable."""
+    return schema.read(message.headers, message.data, lambda data: _DECODER.decode(data) if data else None)
 
 
 async def _after(previous: asyncio.Task[None] | None, doing: Coroutine[Any, Any, None]) -> None:

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 import msgspec
 import structlog
 
-from raybus.api import subjects
+from raybus.api import schema, subjects
 from raybus.api.messages import H_AT, H_GONE, H_SCHEMA, SCHEMA, TOMBSTONE_TTL, Fact
 from raybus.bus.port import Bus, Conflict
 
 ROUNDS = 5
+
+_DECODER = msgspec.json.Decoder(Fact)
 
 log = structlog.get_logger()
 
@@ -29,8 +31,8 @@ class FactStore:
         self._seq, self.stored = message.seq if message else 0, None
         if message is not None and message.data:
             try:
-                self.stored = msgspec.json.decode(message.data, type=Fact)
-            except msgspec.MsgspecError as error:
+                self.stored = schema.read(message.headers, message.data, _DECODER.decode)
+            except (schema.Newer, schema.Unreadable) as error:
                 log.error("fact cannot be read, it will be replaced", subject=self._subject, error=str(error))
         return self.stored
 

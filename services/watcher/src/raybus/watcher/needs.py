@@ -16,15 +16,20 @@ from raybus.api.decision import Ref
 from raybus.api.kinds import BY_KIND
 from raybus.api.messages import AskMessage, Presence
 from raybus.api.routes import Route
+from raybus.api.schema import Newer, Unreadable, read
 from raybus.api.times import Instant
 from raybus.bus.port import Bus, Loaded, Message, Reset
 from raybus.kube.port import KubeError, Rejected, Sender
 from raybus.kube.request import get
+from raybus.runtime.behind import Behind
+from raybus.telemetry import metrics
 from raybus.watcher.versions import Item, time_version
 
 FIRST, SLOWEST = 1.0, 15.0
 """Seconds between two looks at an object: the time grows from the first to the second while nothing changes."""
 READERS = 4
+
+_ASK = msgspec.json.Decoder(AskMessage)
 
 Offer = Callable[[Item], None]
 Content = tuple[bool, tuple[str, ...]]
@@ -38,7 +43,8 @@ class _Keys(Struct):
 
 
 class Needs:
-    """Follows ASK while this watcher is active. `told`: subject -> presence that VIEW holds (b"" = unreadable)."""
+    """Follows ASK while this watcher is active. `told`: subject -> presence that VIEW holds (b"" = unreadable).
+    `behind`: the asks of a later release."""
 
     def __init__(
         self, bus: Bus, sender: Sender, offer: Offer, now: Callable[[], Instant], told: Mapping[str, bytes]
@@ -50,6 +56,7 @@ class Needs:
         self._seen: dict[Ref, Presence] = {}
         self._readers: dict[Ref, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(READERS)
+        self.behind = Behind("watcher", "ASK")
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -59,6 +66,7 @@ class Needs:
                     case Reset():
                         self._loaded = False
                         self._by_root.clear()
+                        self.behind.leave(("",))
                     case Loaded():
                         self._loaded = True
                         self._settle(tasks)
@@ -75,9 +83,14 @@ class Needs:
     def _take(self, message: Message, tasks: asyncio.TaskGroup) -> None:
         controller, _, namespace, name = subjects.parse_root(message.subject)
         root = Route(controller, namespace, name)
+        self.behind.replaced(message.subject)
         try:
-            asked = msgspec.json.decode(message.data, type=AskMessage).needs if message.data else ()
-        except msgspec.MsgspecError as error:
+            asked = read(message.headers, message.data, _needs)
+        except Newer as error:
+            self.behind.met(message.subject, str(error))
+            return
+        except Unreadable as error:
+            metrics.BAD_MESSAGES.labels("watcher", "ask").inc()
             log.error("ask cannot be read and is left out", subject=message.subject, why=str(error))
             return
         wanted = frozenset(ref for ref in asked if self._is_known(ref))
@@ -153,6 +166,10 @@ class Needs:
 
     def _subject(self, root: Route, ref: Ref) -> str:
         return subjects.view(*root, subjects.PRESENCE, f"{ref.kind}/{ref.name}")
+
+
+def _needs(data: bytes) -> tuple[Ref, ...]:
+    return _ASK.decode(data).needs if data else ()
 
 
 def _content(data: bytes) -> Content:

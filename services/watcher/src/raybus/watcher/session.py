@@ -31,6 +31,8 @@ from raybus.watcher.versions import Held, Item, is_news
 from raybus.watcher.world import Change, Present, World
 
 RETRY = 1.0
+LOOK_AGAIN, LONGEST_LOOK = 5.0, 60.0
+"""Seconds until an object that VIEW holds and no watch shows is looked for again: they double."""
 
 log = structlog.get_logger()
 
@@ -61,7 +63,9 @@ class Session:
     @property
     def problem(self) -> str:
         """See the class."""
-        return self.publisher.problem or ("" if self._filled else "the view is being filled")
+        if problem := self.publisher.problem or self._needs.behind.problem():
+            return problem
+        return "" if self._filled else "the view is being filled"
 
     async def run(self, settled: asyncio.Event) -> None:
         """Work until cancelled. `settled`: every watch has listed everything. Raises Deposed."""
@@ -69,6 +73,7 @@ class Session:
             tasks.create_task(self.publisher.run())
             tasks.create_task(self._fetcher.run())
             tasks.create_task(self._needs.run())
+            tasks.create_task(self._look_again())
             await settled.wait()
             if self._unmarked():
                 await self._list_anew()
@@ -192,6 +197,17 @@ class Session:
                 self._stale.setdefault(found, []).append(subject)
         for stale in self._stale:
             self._fetcher.want(stale)
+
+    async def _look_again(self) -> None:
+        """What VIEW held at the start and no watch showed was left alone if it existed then. While no watch shows it,
+        it is looked for again: its end may be among what a silent watch has missed."""
+        delay = LOOK_AGAIN
+        while True:
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, LONGEST_LOOK) if self._stale else LOOK_AGAIN
+            for key in self._stale:
+                if key not in self._world:
+                    self._fetcher.want(key)
 
     async def _mark(self) -> None:
         """Say in every partition that all that exists has been published (design §3)."""
