@@ -10,7 +10,7 @@ from raybus.bus import jetstream as js
 from raybus.bus.errors import CannotConnect, ServerUnfit, StreamMismatch
 from raybus.bus.port import BusError
 from raybus.bus.server_config import ROLES
-from raybus.bus.streams import check_server, ensure_streams, wait_for_streams
+from raybus.bus.streams import TIMELINE_BYTES, check_server, ensure_streams, wait_for_streams
 from raybus.testkit.following import until
 from raybus.testkit.nats_server import NatsServer, free_port
 
@@ -92,6 +92,19 @@ async def test_streams_are_made_and_are_what_was_asked_for(nats_server: NatsServ
     await wait_for_streams(controller)
     for bus in (watcher, controller):
         await bus.close()
+
+
+async def test_a_watcher_that_comes_later_needs_no_room_for_streams_that_are_there(tmp_path: Path) -> None:
+    server = NatsServer(tmp_path, max_file_store=TIMELINE_BYTES + (16 << 20))
+    server.start()
+    try:
+        for _ in range(2):
+            watcher = await connect(server.settings("watcher"))
+            async with asyncio.timeout(10):
+                await ensure_streams(watcher)
+            await watcher.close()
+    finally:
+        server.kill()
 
 
 async def test_other_services_wait_for_the_streams_and_say_so(

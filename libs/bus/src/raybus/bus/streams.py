@@ -173,16 +173,21 @@ async def wait_for_streams(bus: NatsBus) -> None:
 
 def compare(name: str, wanted: Mapping[str, Any], present: Mapping[str, Any]) -> None:
     """Raises StreamMismatch when `present` lacks anything of `wanted`; what the server adds by itself is left alone."""
-    wrong = [
-        f"{key} is {_show(present.get(key))}, needed is {_show(value)}"
-        for key, value in wanted.items()
-        if not _covers(present.get(key), value)
-    ]
+    wrong = differences(wanted, present)
     if wrong:
         raise StreamMismatch(
             f"stream {name} of the bus does not fit this version of Raybus: {'; '.join(wrong)}. "
             "Is it another installation's bus? If the stream may go, delete it: the watcher makes and fills it anew"
         )
+
+
+def differences(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
+    """What `present` lacks of `wanted`, a sentence each."""
+    return [
+        f"{key} is {_show(present.get(key))}, needed is {_show(value)}"
+        for key, value in wanted.items()
+        if not _covers(present.get(key), value)
+    ]
 
 
 def _covers(present: Any, wanted: Any) -> bool:
@@ -196,11 +201,17 @@ def _show(value: Any) -> str:
 
 
 async def _ensure(bus: NatsBus, name: str, wanted: Mapping[str, Any]) -> None:
-    info = await bus.api(f"STREAM.CREATE.{name}", wanted, js.StreamInfo)
-    if info.error is not None and info.error.err_code == js.STREAM_NAME_IN_USE:
-        present = await bus.stream_info(name)
-        if present.config.get("metadata", {}).get("raybus-partitions") != str(PARTITIONS):
-            compare(name, wanted, present.config)
+    """Make a stream, or change what differs. One that is there already is not offered to `CREATE`: the server checks
+    whether there is room for its byte limit once more before it sees that it exists, and in a store that is nearly full
+    there is not."""
+    info = await bus.api(f"STREAM.INFO.{name}", None, js.StreamInfo)
+    if info.error is not None and info.error.err_code == js.STREAM_NOT_FOUND:
+        info = await bus.api(f"STREAM.CREATE.{name}", wanted, js.StreamInfo)
+        if info.error is not None and info.error.err_code == js.STREAM_NAME_IN_USE:
+            info = await bus.api(f"STREAM.INFO.{name}", None, js.StreamInfo)
+    if info.error is None and differences(wanted, info.config):
+        if info.config.get("metadata", {}).get("raybus-partitions") != str(PARTITIONS):
+            compare(name, wanted, info.config)
         info = await bus.api(f"STREAM.UPDATE.{name}", wanted, js.StreamInfo)
     if info.error is not None and (info.error.code == 503 or info.error.err_code in js.PASSING | js.FULL):
         raise BusError(f"stream {name}: {info.error.description}")

@@ -12,7 +12,7 @@ S = TypeVar("S", bound=CommonSettings)
 
 async def bus_ready(service: Service[S]) -> None:
     """Return once the streams are there. Raises BusError when the bus is not fit, Stopped on SIGTERM."""
-    await check_server(service.bus)
+    await unless_stopped(service.stop, check_server(service.bus))
     service.health.checks["streams"] = lambda: "waiting for the watcher to make the streams"
     await unless_stopped(service.stop, wait_for_streams(service.bus))
     del service.health.checks["streams"]

@@ -8,7 +8,7 @@ from raybus.bus.streams import check_server, ensure_streams, keep_streams
 from raybus.kube.client import connect
 from raybus.kube.config import ConfigError
 from raybus.runtime.gates import read_gates
-from raybus.runtime.lifecycle import until_stopped
+from raybus.runtime.lifecycle import unless_stopped, until_stopped
 from raybus.runtime.service import Fatal, Service, serve
 from raybus.watcher.service import Watcher
 from raybus.watcher.session import Ports
@@ -24,8 +24,8 @@ async def main(service: Service[WatcherSettings]) -> None:
         client = await connect(settings.access, "raybus-watcher")
     except ConfigError as error:
         raise Fatal(str(error)) from error
-    await check_server(bus)
-    await ensure_streams(bus, settings.stream_replicas)
+    await unless_stopped(service.stop, check_server(bus))
+    await unless_stopped(service.stop, ensure_streams(bus, settings.stream_replicas))
     partitions = Partitions(bus, SERVICE, service.replica, count=1)
     gates = [name for name, is_open in read_gates(settings.feature_gates).items() if is_open]
     async with client as sender:
