@@ -1,0 +1,73 @@
+"""What an administrator does to the bus: fill its store, make room again, ask who leads."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import nats
+import nats.errors
+from world import ADMINISTRATOR
+
+FILLER = "FILL"
+BLOCK = 3 << 20
+TRIES = 60
+
+
+@asynccontextmanager
+async def administrator(url: str) -> AsyncIterator[Any]:
+    """A connection without limits."""
+    client = await nats.connect(
+        url.split(","), user=ADMINISTRATOR, password=ADMINISTRATOR, allow_reconnect=False, error_cb=_silent
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def fill(url: str) -> None:
+    """Store until the server has no room for anything. Raises TimeoutError, and nats-py's errors."""
+    stream = {"name": FILLER, "subjects": ["fill"], "storage": "file", "num_replicas": len(url.split(","))}
+    async with administrator(url) as client:
+        await _ask(client, f"STREAM.CREATE.{FILLER}", stream)
+        for size in (BLOCK, BLOCK >> 6, 1024):
+            while "error" not in await _store(client, bytes(size)):
+                pass
+
+
+async def make_room(url: str) -> None:
+    """Undo `fill`; tries again while the bus does not answer."""
+    for _ in range(TRIES):
+        try:
+            async with administrator(url) as client:
+                await _ask(client, f"STREAM.DELETE.{FILLER}", {})
+                return
+        except (nats.errors.Error, OSError, TimeoutError):
+            await asyncio.sleep(1)
+    raise TimeoutError("the bus does not delete the stream that fills it")
+
+
+async def leader(url: str, servers: Sequence[int]) -> int:
+    """The number of the server that leads VIEW; the last one of `servers` while none does."""
+    async with administrator(url) as client:
+        info = await _ask(client, "STREAM.INFO.VIEW", {})
+    _, _, number = str(info.get("cluster", {}).get("leader", "")).partition("-")
+    found = int(number) if number.isdecimal() else 0
+    return found if found in servers else servers[-1]
+
+
+async def _ask(client: Any, call: str, body: dict[str, Any]) -> dict[str, Any]:
+    answer = await client.request(f"$JS.API.{call}", json.dumps(body).encode(), timeout=10)
+    result: dict[str, Any] = json.loads(answer.data)
+    return result
+
+
+async def _store(client: Any, data: bytes) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((await client.request("fill", data, timeout=10)).data)
+    return result
+
+
+async def _silent(_: Exception) -> None:
+    """The library would print a traceback for each fault that we make."""
