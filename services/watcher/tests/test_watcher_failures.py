@@ -58,6 +58,21 @@ def test_an_echoed_object_whose_life_the_watcher_missed_is_buried() -> None:
     play(story)
 
 
+def test_an_echoed_object_that_no_watch_has_ever_shown_is_buried_after_a_new_list() -> None:
+    async def story(world: World) -> None:
+        replica = await world.start()
+        replica.api.black_hole()
+        made = world.create("Pod", pod("c", "w-1"))
+        headers = {H_RV: made["metadata"]["resourceVersion"], H_UID: made["metadata"]["uid"]}
+        subject = subjects.view("cluster", "ns", "c", "pod", "w-1")
+        await world.bus_server.connect().put("VIEW", subject, b"{}", headers, expect=0)
+        world.delete("Pod", "w-1")
+        world.api.compact()
+        await world.until(lambda: world.gone("cluster", "c", "Pod", "w-1"), "tombstone", 120)
+
+    play(story)
+
+
 def test_a_tombstone_is_never_older_than_what_it_buries() -> None:
     async def story(world: World) -> None:
         await world.start()

@@ -23,6 +23,8 @@ from raybus.watcher.world import World
 
 MARKERS = "view.*.*.=.=.marker.fill"
 RETRY = 1.0
+TOGETHER = 2.0
+"""Seconds between the first watch that listed anew and the comparison with the view that follows from it."""
 DEPOSED = 5.0
 """Seconds after which a watcher that met a later epoch and still holds the lease goes on: by then it would have heard
 of another holder, so what it met is left over from a bucket whose clock was ahead."""
@@ -42,6 +44,7 @@ class Watcher:
         self._watches = Watches(ports.sender, self._targets, self, ports.jitter)
         self._session: Session | None = None
         self._active = False
+        self._listed_again = asyncio.Event()
 
     def problem(self) -> str:
         """Why this replica is not ready, "" if it is: also a standby must see everything."""
@@ -80,6 +83,10 @@ class Watcher:
         changes = self._world.gone(source, Key(self._targets[source].kind.kind, *key), uid, version)
         if self._session is not None:
             self._session.changed(changes)
+
+    def listed_again(self) -> None:
+        """See `watching.Audience`."""
+        self._listed_again.set()
 
     # ---- active and standby
 
@@ -129,23 +136,33 @@ class Watcher:
             self._ledger = Ledger()
 
     async def _one_session(self, epoch: Epoch) -> None:
-        """Returns when the bus has had a gap."""
+        """Returns when the bus, or a watch, has had a gap."""
         async with aclosing(_gaps(self._ports.bus)) as gaps:
             await anext(gaps)
+            self._listed_again.clear()
             await self._load()
             self._session = Session(self._ports, self._targets, self._world, self._ledger, epoch)
             work = asyncio.create_task(self._session.run(self._watches.settled))
             gap = asyncio.ensure_future(anext(gaps))
+            listed = asyncio.create_task(self._were_listed_again())
             try:
-                await asyncio.wait((work, gap), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((work, gap, listed), return_when=asyncio.FIRST_COMPLETED)
                 if gap.done():
                     log.info("comparing the view anew", why=gap.result())
+                elif listed.done():
+                    log.info("comparing the view anew", why="a watch had lost its place")
                 else:
                     await work
             finally:
                 self._session = None
                 await _stop(work)
                 await _stop(gap)
+                await _stop(listed)
+
+    async def _were_listed_again(self) -> None:
+        """Watches lose their place together: they are waited for, so that one comparison does for all."""
+        await self._listed_again.wait()
+        await asyncio.sleep(TOGETHER)
 
     async def _load(self) -> None:
         """Complete the ledger of the present stream; a warm one is complete already."""

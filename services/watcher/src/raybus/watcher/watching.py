@@ -28,6 +28,9 @@ class Audience(Protocol):
     def gone(self, source: int, key: tuple[str, str], uid: str, version: str) -> None:
         """An object no longer exists, or no longer matches."""
 
+    def listed_again(self) -> None:
+        """A watch has lost its place and listed everything anew: what came and went meanwhile nobody has shown."""
+
 
 class Watches:
     """All watches of the service. `settled` is set once each has listed everything, or found its kind not served."""
@@ -84,6 +87,8 @@ class Watches:
             log.info("kind is served now", watch=str(target))
         self._recovered(number, target)
         metrics.WATCH_SERVED.labels(target.kind.kind).set(1)
+        if number not in self._open:
+            self._audience.listed_again()
         self._settle(number)
 
     def _absent(self, number: int, target: Target) -> None:
