@@ -8,7 +8,7 @@ from raybus.api.decision import Delete
 from raybus.api.kinds import ROOTS
 from raybus.api.messages import H_EPOCH, H_GONE, H_RV, H_UID, Epoch, IntentMessage
 from raybus.api.names import partition_of
-from raybus.api.subjects import lease_key, parse_root
+from raybus.api.subjects import MARKER, lease_key, parse_root, parse_view
 from raybus.bus.epochs import SERVICE_OF
 from raybus.bus.leases import Lease
 from raybus.bus.port import Message
@@ -67,6 +67,9 @@ class FenceRules:
 
     def _view(self, message: Message) -> None:
         """The message before it is no longer stored, so it is remembered here."""
+        if parse_view(message.subject).kind == MARKER:
+            # Whatever died between the loss of a store and its fill has left no tombstone.
+            self._ledger.wiped_at = self._ledger.time()
         new = message.headers.get(H_RV, "")
         before = self._before.get(message.subject)
         self._before[message.subject] = message
