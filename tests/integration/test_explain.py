@@ -73,7 +73,10 @@ def test_submitter_that_failed_is_named_with_the_jobs_words(
         now = {"lastTransitionTime": "2026-01-01T00:00:00Z", "lastProbeTime": "2026-01-01T00:00:00Z"}
         status = {"startTime": "2026-01-01T00:00:00Z", "failed": 3, "conditions": [target | now, failure | now]}
         world.set_status("job", "nosub", status)
-        explained(world, raybus, "rayjob/nosub", "SubmissionFailed", "BackoffLimitExceeded")
+        explained(
+            *(world, raybus, "rayjob/nosub", "SubmissionFailed", "RayJob nosub", "BackoffLimitExceeded", "next:"),
+            f"kubectl logs job/nosub -n {world.namespace}",
+        )
 
 
 def test_dashboard_that_does_not_answer_is_named_with_its_address(
@@ -81,7 +84,9 @@ def test_dashboard_that_does_not_answer_is_named_with_its_address(
 ) -> None:
     with Dashboard().serve(dashboard_address) as port:
         running_job(world, "mute", dashboard_address, port, submissionMode="HTTPMode")
-    explained(world, raybus, "rayjob/mute", "DashboardUnreachable", "next:")
+        explained(world, raybus, "rayjob/mute", "JobRunning", "is RUNNING")
+    gone = ("RayCluster mute-", "mute-", "head-svc", "connection refused", "next:", "kubectl logs mute-")
+    explained(world, raybus, "rayjob/mute", "DashboardUnreachable", *gone)
 
 
 def running_job(world: BareWorld, name: str, address: str, port: int, **spec: object) -> None:

@@ -48,6 +48,18 @@ def test_names_depend_on_the_version_of_the_rayjob_and_differ_from_each_other() 
     assert len({first["rayClusterName"], first["jobId"], later["rayClusterName"], later["jobId"]}) == 4
 
 
+def test_an_attempt_whose_status_lost_its_names_gets_some_before_anything_is_made() -> None:
+    world = without_cluster(initializing(""))
+    del world.status["rayClusterName"]
+    decision = world.decide(1)
+    (create,) = decision.intents
+    assert (
+        decision.status is not None
+        and isinstance(create, Create)
+        and create.ref.name == decision.status["rayClusterName"] != ""
+    )
+
+
 def test_a_given_job_id_is_used() -> None:
     assert new(jobId="mine").next_status()["jobId"] == "mine"
 

@@ -56,7 +56,8 @@ def _trouble(view: ClusterView, pod: Pod) -> Why | None:
 def _head_starts(view: ClusterView, pod: Pod) -> Why:
     said = f": {pod.ready.message.rstrip('.')}" if pod.ready is not None and pod.ready.message else ""
     text = f"The head pod {pod.name} is {pod.phase or 'Pending'} and not ready yet{said}."
-    step = f"kubectl logs {pod.name} shows Ray's start." if pod.running else f"kubectl describe pod {pod.name}"
+    place = f"{pod.name} -n {view.ref.namespace}"
+    step = f"See Ray's start with `kubectl logs {place}`." if pod.running else f"See `kubectl describe pod {place}`."
     return Why(reason=Reason.HEAD_NOT_READY, text=text, about=view.pod_ref(pod.name), next_step=step)
 
 
@@ -64,7 +65,7 @@ def _group_starts(view: ClusterView, group: str, pods: Sequence[Pod]) -> Why:
     """One sentence a group; without numbers, which would make it news with each pod (the status has them)."""
     others = " and others" if len(pods) > 1 else ""
     text = f"Workers of group {group} are not ready yet: {pods[0].name}{others}."
-    step = f"kubectl describe pod {pods[0].name}"
+    step = f"See `kubectl describe pod {pods[0].name} -n {view.ref.namespace}`."
     return Why(reason=Reason.WORKERS_NOT_READY, text=text, about=view.pod_ref(pods[0].name), next_step=step)
 
 
@@ -81,5 +82,5 @@ def _container(container: ContainerStatus) -> tuple[Reason, str, str] | None:
     if failing and last is not None and (last.exit_code or waiting is not None):
         why = f" ({last.reason})" if last.reason else ""
         cause = f"it ended with exit code {last.exit_code}{why} and was started {container.restart_count + 1} times"
-        return Reason.CONTAINER_FAILING, cause, "kubectl logs --previous shows its last words."
+        return Reason.CONTAINER_FAILING, cause, "Read its last words with `kubectl logs --previous`."
     return None

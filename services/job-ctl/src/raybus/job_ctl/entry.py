@@ -31,9 +31,12 @@ def _new(s: Situation, _: Why) -> RayJobStatus:
 
 
 def _initializing(s: Situation, _: Why) -> RayJobStatus:
-    """Names of the attempt: a hash of UID, purpose and version of the RayJob, so that two controllers that race choose
-    the same ones (design §3, "Names"). An attempt that was only interrupted keeps its names."""
-    status = replace(s.status, reason="", message="")
+    return named(s, replace(s.status, reason="", message=""))
+
+
+def named(s: Situation, status: RayJobStatus) -> RayJobStatus:
+    """`status` with the names of the attempt: a hash of UID, purpose and version of the RayJob, so that two controllers
+    that race choose the same ones (design §3, "Names"). An attempt that was only interrupted keeps its names."""
     if status.ray_cluster_name:
         return status
     meta = s.view.meta

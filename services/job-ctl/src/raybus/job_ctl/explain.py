@@ -94,7 +94,8 @@ def _cluster_cause(cluster: ClusterSeen) -> str:
         if (condition.type == ClusterConditionType.REPLICA_FAILURE and condition.status == ConditionStatus.TRUE)
         or (condition.type == ClusterConditionType.PROVISIONED and condition.status != ConditionStatus.TRUE)
     ]
-    counts = f"{status.ready_worker_replicas} of {status.desired_worker_replicas} workers are ready"
+    wanted = status.desired_worker_replicas
+    counts = f"{status.ready_worker_replicas} of {wanted} workers are ready" if wanted else "it waits for its head"
     return "; ".join([*unwell, counts])
 
 

@@ -6,6 +6,7 @@ from raybus.api.messages import JobFact
 from raybus.api.times import Instant, format_time
 from raybus.api.v1 import JobDeploymentStatus, RayClusterStatus, RayJobInfo, RayJobStatus
 from raybus.job_ctl import ray
+from raybus.job_ctl.entry import named
 from raybus.job_ctl.gather import JobView
 from raybus.job_ctl.situation import ENDED, Answered, Situation, Trouble
 
@@ -15,6 +16,9 @@ _FOLLOWS_CLUSTER = (JobDeploymentStatus.INITIALIZING, JobDeploymentStatus.RUNNIN
 def observe(s: Situation) -> Situation:
     """`s` with the next status and the present trouble filled in."""
     status = replace(s.status, observed_generation=s.view.meta.generation)
+    if s.phase == JobDeploymentStatus.INITIALIZING:
+        # A status that was restored in part may lack them; without names nothing could be made.
+        status = named(s, status)
     if s.phase in _FOLLOWS_CLUSTER:
         status = _with_cluster(s, status)
     if s.phase == JobDeploymentStatus.RUNNING:
