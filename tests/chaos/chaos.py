@@ -13,7 +13,7 @@ import gzip
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TextIO
@@ -69,12 +69,9 @@ async def main() -> int:
         raw = gzip.open(folder / "history.tsv.gz", "wt", compresslevel=1)  # noqa: SIM115  # closed by the stack
         stack.enter_context(raw)
         run = await _prepare(stack, cluster, asked, folder, raw)
-        try:
-            late = await _go(run, asked)
-            late += run.hands.stack.ended()
-        finally:
-            run.hands.stack.thaw()
-            await asyncio.to_thread(run.hands.stack.stop)
+        late = await _go(run, asked)
+        late += await _leave(run)
+        late += run.hands.stack.ended()
         return report(run, late, say)
 
 
@@ -88,9 +85,12 @@ async def _prepare(
     ray = Ray(history)
     names = [(s, process_name(s, n)) for s in TALKERS for n in range(REPLICAS[s])]
     made = [Proxy(name, cluster.kubeconfig_for(service), ray, certificate(cluster)) for service, name in names]
+    for proxy in made:
+        stack.push_async_callback(proxy.close)
     through = {proxy.name: await proxy.start(folder) for proxy in made}
     settings = SETTINGS | {"RAYBUS_WATCH_NAMESPACE": namespace, "RAYBUS_STREAM_REPLICAS": str(asked.bus_servers)}
     services = ChaosStack(cluster, folder / "stack", REPLICAS, settings, bus_servers=asked.bus_servers, through=through)
+    stack.push_async_callback(asyncio.to_thread, services.end)
     await asyncio.to_thread(services.start)
     await asyncio.to_thread(services.wait_ready, 120)
     hands = Hands(services, Proxies(made), api, ApiServer(cluster))
@@ -137,15 +137,28 @@ async def _strike(run: Run, lane: Sequence[Fault], end: float) -> None:
 
 
 async def _converge(run: Run) -> list[str]:
+    return await _until_none(run.workload.unfinished, "everything is as it was wanted")
+
+
+async def _leave(run: Run) -> list[str]:
+    """Delete everything; returns what stays."""
+    for kind in ("rayjobs", "rayclusters"):
+        await run.hands.api.insist("DELETE", run.hands.api.rays(kind))
+    left = await _until_none(lambda: [f"{kind} {name} stays" for kind, name in run.history.now], "all is deleted")
+    await run.hands.api.insist("DELETE", f"/api/v1/namespaces/{run.namespace}")
+    return left
+
+
+async def _until_none(left: Callable[[], list[str]], what: str) -> list[str]:
     begun = last = time.monotonic()
-    while left := run.workload.unfinished():
+    while found := left():
         if time.monotonic() > begun + CONVERGE:
-            return left
+            return found
         if time.monotonic() > last + 15:
             last = time.monotonic()
-            say(f"{len(left)} left, for instance: {left[0]}")
+            say(f"{len(found)} left, for instance: {found[0]}")
         await asyncio.sleep(0.5)
-    say(f"everything is as it was wanted {time.monotonic() - begun:.1f} s after the last fault")
+    say(f"{what} after {time.monotonic() - begun:.1f} s")
     return []
 
 

@@ -10,6 +10,7 @@ import re
 import ssl
 import tempfile
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +45,21 @@ class Proxy:
         self._ray, self._certificate = ray, certificate
         self._passing = asyncio.Event()
         self._passing.set()
-        self._session: aiohttp.ClientSession | None = None
+        self._stack = AsyncExitStack()
 
     async def start(self, folder: Path) -> Path:
-        """Listen on a port of its own; returns a kubeconfig that leads there."""
+        """Listen on a port of its own until `close`; returns a kubeconfig that leads there."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(*self._certificate)
         connector = aiohttp.TCPConnector(limit=0, ssl=client_context(self._source))
         timeout = aiohttp.ClientTimeout(total=None, connect=5)
-        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        session = aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False)
+        self._session = await self._stack.enter_async_context(session)
         app = web.Application(client_max_size=16 << 20)
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1, handler_cancellation=True)
         await runner.setup()
+        self._stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
         port = runner.addresses[0][1]
         changed = yaml.safe_load(yaml.safe_dump(self._source))
@@ -65,6 +68,10 @@ class Proxy:
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(changed))
         return path
+
+    async def close(self) -> None:
+        """Listen no more."""
+        await self._stack.aclose()
 
     def hold(self) -> None:
         """Accept everything, pass on nothing."""
@@ -95,7 +102,6 @@ class Proxy:
 
     async def _pass_on(self, request: web.Request, body: bytes) -> web.StreamResponse:
         headers = {k: v for k, v in request.headers.items() if k.lower() not in _HOP} | {"User-Agent": self.name}
-        assert self._session is not None
         url = self._upstream + request.raw_path
         async with self._session.request(request.method, url, data=body or None, headers=headers) as upstream:
             answer = web.StreamResponse(status=upstream.status)

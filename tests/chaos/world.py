@@ -70,11 +70,12 @@ class ChaosStack(Stack):
         else:
             self.start_service(service, count)
 
-    def thaw(self) -> None:
-        """Let everything run that still stands, so that it can end."""
+    def end(self) -> None:
+        """Stop everything, also what still stands."""
         for proc in self.procs.values():
             if proc.popen.poll() is None:
                 proc.popen.send_signal(signal.SIGCONT)
+        self.stop()
 
 
 class ApiServer:
