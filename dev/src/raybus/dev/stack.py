@@ -103,18 +103,20 @@ class Stack:
 
     def _claim(self) -> None:
         """Two buses with controllers of their own would fight over one cluster. The lock ends with this process."""
-        self.claim = (self.cluster.folder / "raybus.lock").open("a+")
+        claim = (self.cluster.folder / "raybus.lock").open("a+")
         try:
-            fcntl.flock(self.claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.claim.seek(0)
-            owner = self.claim.read().strip()
+            claim.seek(0)
+            owner = claim.read().strip()
+            claim.close()
             raise DevError(
                 f"Raybus runs already on the cluster {self.cluster.name} (process {owner}): stop that first."
             ) from None
-        self.claim.truncate(0)
-        self.claim.write(str(os.getpid()))
-        self.claim.flush()
+        claim.truncate(0)
+        claim.write(str(os.getpid()))
+        claim.flush()
+        self.claim = claim
 
     def store(self, number: int = 0) -> Path:
         """Where a server of the bus keeps its streams."""
@@ -222,7 +224,12 @@ class Stack:
         return found
 
     def stop(self) -> None:
-        """End every process, services first so that they can hand over; returns when all are gone."""
+        """End every process, services first so that they can hand over; returns when all are gone.
+
+        Nothing happens to what belongs to another Raybus on the cluster.
+        """
+        if self.claim is None:
+            return
         for proc in self.procs.values():
             if proc.service != NATS and proc.popen.poll() is None:
                 proc.popen.terminate()
@@ -232,8 +239,8 @@ class Stack:
             proc.popen.wait()
         self.procs.clear()
         state_file(self.folder).unlink(missing_ok=True)
-        if self.claim is not None:
-            self.claim.close()
+        self.claim.close()
+        self.claim = None
 
     def _remember(self) -> None:
         path = state_file(self.folder)
