@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pure_harness import accepted, compare, run_case
@@ -11,14 +12,39 @@ from raybus.cluster_ctl.service_settings import ClusterSettings, knobs
 
 DEVIATIONS = Path(__file__).parents[2] / "docs" / "deviations.yaml"
 
+CONFIG: Mapping[str, Any] = {
+    "head_sidecar_containers": (
+        {"name": "audit", "image": "example.test/audit:1", "env": [{"name": "AUDIT_MODE", "value": "head"}]},
+    ),
+    "worker_sidecar_containers": ({"name": "audit", "image": "example.test/audit:1"},),
+    "default_container_envs": (
+        {"name": "SITE", "value": "north"},
+        {"name": "RAY_PORT", "value": "7001"},
+        {"name": "MINE", "value": "from-operator"},
+    ),
+    "default_pod_annotations": {"example.test/owner": "platform", "example.test/team": "platform"},
+    "default_pod_labels": {"example.test/zone": "blue", "example.test/tier": "platform"},
+}
+
 PROFILES: Mapping[str, ClusterSettings] = {
     "gates-off": ClusterSettings(
         feature_gates="RayMultiHostIndexing=false,RayJobDeletionPolicy=false,RayServiceIncrementalUpgrade=false,"
         "RayClusterStatusConditions=false"
     ),
+    "env": ClusterSettings(
+        enable_deterministic_head_pod_name=True,
+        enable_login_shell=True,
+        enable_init_container_injection=False,
+        enable_probes_injection=False,
+        enable_ray_head_cluster_ip_service=True,
+        enable_gcs_ft_redis_cleanup=False,
+        cluster_domain="golden.test",
+    ),
+    "config": ClusterSettings(**CONFIG),
 }
 
 CASES = {
+    "env-ft": "env",
     "gatesoff-cluster": "gates-off",
     "gatesoff-suspend": "gates-off",
 }

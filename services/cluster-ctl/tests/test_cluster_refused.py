@@ -92,7 +92,6 @@ UNSUPPORTED: dict[str, kit.Json] = {
     "spec.enableInTreeAutoscaling": {"enableInTreeAutoscaling": True},
     "spec.autoscalerOptions": {"autoscalerOptions": {}},
     "spec.authOptions": {"authOptions": {}},
-    "spec.gcsFaultToleranceOptions": {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}},
     "spec.headGroupSpec.headService": head(headService={}),
     "spec.headGroupSpec.enableIngress": head(enableIngress=True),
 }
@@ -105,7 +104,7 @@ def test_what_is_not_built_is_refused_by_name(field: str, spec: kit.Json) -> Non
     assert note.reason == Reason.NOT_SUPPORTED and field in note.text and not decision.intents
 
 
-@pytest.mark.parametrize("annotation", ["ray.io/ft-enabled", "ray.io/enable-serve-service"])
+@pytest.mark.parametrize("annotation", ["ray.io/enable-serve-service"])
 def test_annotations_that_ask_for_more_are_refused_too(annotation: str) -> None:
     (note,) = decide(kit.raycluster("c", annotations={annotation: "true"})).notes
     assert note.reason == Reason.NOT_SUPPORTED and annotation in note.text

@@ -46,12 +46,14 @@ class Why(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Create(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="create"):
-    """POST `body`. An object of that name that is ours counts as done, a foreign one is refused (`name-taken`)."""
+    """POST `body`. An object of that name that is ours counts as done, a foreign one is refused (`name-taken`).
+    `taken`: the note for that case, if it is not `failed`."""
 
     ref: Ref
     body: Json
     done: Note | None = None
     failed: Note | None = None
+    taken: Note | None = None
 
 
 class PodSlot(Struct, frozen=True, kw_only=True, omit_defaults=True):

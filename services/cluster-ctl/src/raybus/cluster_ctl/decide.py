@@ -6,16 +6,20 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from raybus.api.decision import Decision, Delete, Note, Why
+from raybus.api.decision import Decision, Delete, Note, Ref, Why
 from raybus.api.reasons import Reason
 from raybus.api.times import Instant
 from raybus.api.v1 import ClusterState
-from raybus.cluster_ctl import refusals
+from raybus.cluster_ctl import labels, refusals
+from raybus.cluster_ctl.auth_secret import decide_auth_secret
+from raybus.cluster_ctl.autoscaler_rbac import decide_autoscaler_rbac, named_account
+from raybus.cluster_ctl.deletion import decide_deletion
+from raybus.cluster_ctl.fault_tolerance import cleans_up
 from raybus.cluster_ctl.groups import decide_group
 from raybus.cluster_ctl.head import decide_head, head_must_stay_away
 from raybus.cluster_ctl.head_service import decide_head_service
 from raybus.cluster_ctl.outcome import Outcome, join
-from raybus.cluster_ctl.phases import RECREATING, REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
+from raybus.cluster_ctl.phases import CLEANING_UP, RECREATING, REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
 from raybus.cluster_ctl.replicas import decide_replicas, spans_hosts
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.status import next_status, settle
@@ -31,9 +35,11 @@ def decide(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
     phase, why = phase_of(view, knobs)
     if phase in PODS:
         return _run(view, now, knobs, phase, why)
+    if phase == CLEANING_UP:
+        return decide_deletion(view, now, knobs)
     if phase == REFUSED:
         return _refuse(view, why, now)
-    return Decision(because=(why,))
+    return Decision(needs=_account(view), because=(why,))
 
 
 def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs, phase: str, why: Why) -> Decision:
@@ -50,6 +56,7 @@ def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs, phase: str, why: 
     waits = status.progress and refusals.under_way(view, wanted.intents)
     return Decision(
         status=None if waits else status.body,
+        finalizers=frozenset({labels.REDIS_FINALIZER}) if cleans_up(view.cluster, knobs) else None,
         intents=wanted.intents,
         needs=wanted.needs,
         wake_at=wanted.wake_at,
@@ -72,6 +79,8 @@ def _pods(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Outcome:
 
 
 CHILDREN: tuple[Callable[[ClusterView, ClusterKnobs], Outcome], ...] = (
+    decide_autoscaler_rbac,
+    decide_auth_secret,
     decide_head_service,
     decide_worker_service,
 )
@@ -87,7 +96,11 @@ PODS: Mapping[str, Callable[[ClusterView, Instant, ClusterKnobs], Outcome]] = {
 """What becomes of the pods in each phase that has a status of its own; the other children are kept in all of them."""
 
 
-_WRONG_PARTS = {Reason.INVALID_RAY_CLUSTER_METADATA: "metadata", Reason.INVALID_RAY_CLUSTER_STATUS: "status"}
+_SENTENCES = {
+    Reason.INVALID_RAY_CLUSTER_METADATA: "The RayCluster metadata is invalid",
+    Reason.INVALID_RAY_CLUSTER_STATUS: "The RayCluster status is invalid",
+    Reason.AUTOSCALER_SERVICE_ACCOUNT_NOT_FOUND: "Failed to reconcile RayCluster",
+}
 
 
 def _refuse(view: ClusterView, why: Why, now: Instant) -> Decision:
@@ -98,7 +111,13 @@ def _refuse(view: ClusterView, why: Why, now: Instant) -> Decision:
     stored, generation = view.cluster.status, view.cluster.metadata.generation
     told = (stored.observed_generation, stored.reason) == (generation, why.text)
     status = settle(stored, replace(stored, reason=why.text, observed_generation=generation), now)
-    what = _WRONG_PARTS.get(why.reason, "spec")
-    text = f"The RayCluster {what} is invalid {view.ref.namespace}/{view.ref.name}: {why.text}"
+    sentence = _SENTENCES.get(why.reason, "The RayCluster spec is invalid")
+    text = f"{sentence} {view.ref.namespace}/{view.ref.name}: {why.text}"
     note = Note(type="Warning", reason=why.reason, action="Validate", text=text)
-    return Decision(status=status.body, notes=() if told else (note,), because=(why,))
+    return Decision(status=status.body, needs=_account(view), notes=() if told else (note,), because=(why,))
+
+
+def _account(view: ClusterView) -> tuple[Ref, ...]:
+    """What has to be known before anything is begun."""
+    account = named_account(view)
+    return () if account is None else (account,)

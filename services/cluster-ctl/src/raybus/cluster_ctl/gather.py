@@ -7,10 +7,13 @@ from typing import Any
 
 import msgspec
 
-from raybus.api.messages import Result
-from raybus.api.subjects import RESULT
+from raybus.api.decision import Ref
+from raybus.api.messages import Presence, Result
+from raybus.api.subjects import PRESENCE, RESULT
 from raybus.api.v1 import RayCluster
 from raybus.api.view import View
+from raybus.cluster_ctl.children import KIND_OF_TOKEN, Child, decode_child
+from raybus.cluster_ctl.jobs import decode_job
 from raybus.cluster_ctl.pods import Pod, decode_pod
 from raybus.cluster_ctl.services import decode_service
 from raybus.cluster_ctl.view import ClusterView
@@ -21,6 +24,8 @@ DECODERS: Mapping[str, Callable[[bytes], Any]] = {
     "raycluster": _decode_cluster,
     "pod": decode_pod,
     "service": decode_service,
+    **dict.fromkeys(KIND_OF_TOKEN, decode_child),
+    "job": decode_job,
 }
 
 
@@ -38,12 +43,30 @@ def gather(view: View) -> ClusterView | None:
     uid = cluster.metadata.uid
     pods: tuple[Pod, ...] = tuple(entry.value for _, entry in view.living("pod") if entry.value.owner in ("", uid))
     services = tuple(entry.value for _, entry in view.living("service") if entry.value.owner in ("", uid))
+    children, presences = _others(view, uid)
     result = view.get(RESULT, "applier")
     known: Result | None = result.value if result is not None else None
     return ClusterView(
         cluster=cluster,
         pods=pods,
         services=services,
+        jobs=tuple(entry.value for _, entry in view.living("job") if entry.value.owner == uid),
         resting=view.gone("pod"),
         refusals=known.refusals if known is not None and known.root_uid == uid else (),
+        children=children,
+        presences=presences,
     )
+
+
+def _others(view: View, uid: str) -> tuple[dict[tuple[str, str], Child], dict[Ref, Presence]]:
+    """Children of other kinds that the cluster with this UID controls, and what is known of needed objects."""
+    children: dict[tuple[str, str], Child] = {}
+    presences: dict[Ref, Presence] = {}
+    for (token, name), entry in view.entries.items():
+        if entry.gone:
+            continue
+        if token == PRESENCE:
+            presences[entry.value.ref] = entry.value
+        elif token in KIND_OF_TOKEN and entry.value.owner == uid:
+            children[KIND_OF_TOKEN[token], name] = entry.value
+    return children, presences

@@ -62,9 +62,20 @@ def label_value(text: str) -> str:
     return text if text[:1].isalnum() else "r" + text[1:]
 
 
+def short_name(text: str) -> str:
+    """The last 50 characters; a leading digit or punctuation mark becomes `r`."""
+    text = text[-PREFIX_LENGTH:]
+    return text if text[:1].isalpha() else "r" + text[1:]
+
+
 def head_service(cluster: str) -> str:
     """The generated head Service."""
     return f"{cluster}-head-svc"
+
+
+def cleanup_job(cluster: str) -> str:
+    """The Job that empties Redis behind a deleted cluster."""
+    return label_value(f"{cluster}-redis-cleanup")
 
 
 def worker_service(cluster: str) -> str:

@@ -9,7 +9,9 @@ from raybus.api.decision import Why
 from raybus.api.reasons import Reason
 from raybus.api.v1 import ClusterConditionType
 from raybus.cluster_ctl import labels
+from raybus.cluster_ctl.autoscaler_rbac import named_account
 from raybus.cluster_ctl.conditions import holds
+from raybus.cluster_ctl.deletion import holds_finalizer
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.unsupported import unsupported_fields
 from raybus.cluster_ctl.upgrade import outdated_head
@@ -26,6 +28,11 @@ def managed_elsewhere(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
         return None
     text = f"spec.managedBy names {manager or 'nobody'}: this cluster is left to it."
     return Why(reason=Reason.MANAGED_ELSEWHERE, text=text, about=view.ref)
+
+
+def leaves_something_behind(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
+    """Deletion waits for our finalizer; like all deletion it comes before validation."""
+    return being_deleted(view, knobs) if holds_finalizer(view) else None
 
 
 def being_deleted(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
@@ -88,6 +95,25 @@ def asks_for_suspension(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
     return Why(reason=Reason.SUSPENSION_REQUESTED, text=text, about=view.ref) if view.cluster.spec.suspend else None
 
 
+def looks_for_account(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
+    """Nothing is begun before it is known whether the autoscaler's account is there."""
+    account = named_account(view)
+    if account is None or view.heads or view.is_there(account) is not None:
+        return None
+    return Why(reason=Reason.STARTED, text=f"Looking whether {account} exists.", about=account)
+
+
+def lacks_account(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
+    """The user names a ServiceAccount for the autoscaler that is not there: a head without its rights would be of no
+    use (contract objects §5.1). One that runs already is left in peace."""
+    account = named_account(view)
+    if account is None or view.heads or view.is_there(account) is not False:
+        return None
+    text = f"ServiceAccount {account.name}, which the head's template names, does not exist"
+    step = f"kubectl create serviceaccount {account.name} -n {account.namespace}, or leave serviceAccountName out."
+    return Why(reason=Reason.AUTOSCALER_SERVICE_ACCOUNT_NOT_FOUND, text=text, about=account, next_step=step)
+
+
 def is_outdated(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
     """The head was made from another spec, and the strategy asks for new pods then."""
     head = outdated_head(view, knobs)
@@ -114,11 +140,12 @@ class Row(NamedTuple):
     phase: str
 
 
-LEFT_ALONE, REFUSED = "left-alone", "refused"
+LEFT_ALONE, REFUSED, CLEANING_UP = "left-alone", "refused", "cleaning-up"
 SUSPENDING, WITHOUT_PODS, RECREATING, RUNNING = "suspending", "without-pods", "recreating", "running"
 
 TABLE: tuple[Row, ...] = (
     Row(managed_elsewhere, LEFT_ALONE),
+    Row(leaves_something_behind, CLEANING_UP),
     Row(being_deleted, LEFT_ALONE),
     Row(wrong_metadata, REFUSED),
     Row(wrong_spec, REFUSED),
@@ -127,6 +154,8 @@ TABLE: tuple[Row, ...] = (
     Row(is_being_suspended, SUSPENDING),
     Row(is_suspended, WITHOUT_PODS),
     Row(asks_for_suspension, WITHOUT_PODS),
+    Row(looks_for_account, LEFT_ALONE),
+    Row(lacks_account, REFUSED),
     Row(is_outdated, RECREATING),
     Row(runs, RUNNING),
 )

@@ -27,6 +27,9 @@ class ClusterSettings(CommonSettings):
     enable_deterministic_head_pod_name: bool = setting(
         False, "The head pod is called <cluster>-head.", env=("ENABLE_DETERMINISTIC_HEAD_POD_NAME",)
     )
+    enable_gcs_ft_redis_cleanup: bool = setting(
+        True, "Redis is emptied behind deleted clusters that used it.", env=("ENABLE_GCS_FT_REDIS_CLEANUP",)
+    )
     default_container_envs: tuple[dict[str, Any], ...] = setting(
         (), "Environment added to every Ray container where the user has none of that name (file only)."
     )
@@ -46,6 +49,7 @@ def knobs(settings: ClusterSettings) -> ClusterKnobs:
         init_container=settings.enable_init_container_injection,
         probes=settings.enable_probes_injection,
         head_cluster_ip=settings.enable_ray_head_cluster_ip_service,
+        redis_cleanup=settings.enable_gcs_ft_redis_cleanup,
         status_conditions=gates["RayClusterStatusConditions"],
         multi_host_indexing=gates["RayMultiHostIndexing"],
         gates=frozenset(name for name, open_ in gates.items() if open_),

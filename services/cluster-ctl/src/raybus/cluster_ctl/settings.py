@@ -22,8 +22,9 @@ class ClusterKnobs:
     `cluster_domain`: DNS domain of Services. `login_shell`: Ray starts in a login shell. `deterministic_head_name`: the
     head pod is `<cluster>-head`. `init_container`: workers wait for the GCS first. `probes`: liveness and readiness
     probes are added. `head_cluster_ip`: the head Service gets an address instead of being headless.
-    `status_conditions`: feature gate RayClusterStatusConditions. `multi_host_indexing`: feature gate
-    RayMultiHostIndexing. `gates`: all feature gates that are open. `default_*`: added to pods and Ray containers where
+    `redis_cleanup`: Redis is emptied behind deleted clusters. `status_conditions`: feature gate
+    RayClusterStatusConditions. `multi_host_indexing`: feature gate RayMultiHostIndexing. `gates`: all feature gates
+    that are open. `default_*`: added to pods and Ray containers where
     they are missing. `*_sidecars`: appended.
     """
 
@@ -33,6 +34,7 @@ class ClusterKnobs:
     init_container: bool = True
     probes: bool = True
     head_cluster_ip: bool = False
+    redis_cleanup: bool = True
     status_conditions: bool = True
     multi_host_indexing: bool = True
     gates: frozenset[str] = DEFAULT_GATES

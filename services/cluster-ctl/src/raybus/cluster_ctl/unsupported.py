@@ -11,16 +11,8 @@ from raybus.api.v1 import RayCluster
 from raybus.cluster_ctl import labels
 
 _CLUSTER: tuple[tuple[str, Callable[[RayCluster], object]], ...] = (
-    ("spec.enableInTreeAutoscaling", lambda c: c.spec.enable_in_tree_autoscaling),
-    ("spec.autoscalerOptions", lambda c: c.spec.autoscaler_options is not None),
-    ("spec.authOptions", lambda c: c.spec.auth_options is not None and c.spec.auth_options.mode != "disabled"),
-    ("spec.gcsFaultToleranceOptions", lambda c: c.spec.gcs_fault_tolerance_options is not None),
     ("spec.headGroupSpec.headService", lambda c: c.spec.head_group_spec.head_service is not None),
     ("spec.headGroupSpec.enableIngress", lambda c: c.spec.head_group_spec.enable_ingress),
-    (
-        f"metadata.annotations[{labels.FT_ENABLED}]",
-        lambda c: labels.is_true(c.metadata.annotations.get(labels.FT_ENABLED, "")),
-    ),
     (
         f"metadata.annotations[{labels.ENABLE_SERVE_SERVICE}]",
         lambda c: c.metadata.annotations.get(labels.ENABLE_SERVE_SERVICE) == "true",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from raybus.api.decision import Ref
-from raybus.api.messages import Refusal
+from raybus.api.messages import Presence, Refusal
 from raybus.api.v1 import RayCluster, WorkerGroupSpec
 from raybus.cluster_ctl import labels
+from raybus.cluster_ctl.children import Child
+from raybus.cluster_ctl.jobs import Job
 from raybus.cluster_ctl.names import label_value
 from raybus.cluster_ctl.pods import Pod
 from raybus.cluster_ctl.services import Service
@@ -15,13 +19,17 @@ from raybus.cluster_ctl.services import Service
 
 class ClusterView(Struct, frozen=True, kw_only=True):
     """One RayCluster with its children. `pods`: living pods of the cluster in name order, terminating ones included;
-    `resting`: names of pods that are gone, and must not be used again yet; `refusals`: what the API server refused."""
+    `resting`: names of pods that are gone, and must not be used again yet; `refusals`: what the API server refused.
+    `children`: those of other kinds by kind and name; `presences`: what is known of the objects that were needed."""
 
     cluster: RayCluster
     pods: tuple[Pod, ...] = ()
     services: tuple[Service, ...] = ()
+    jobs: tuple[Job, ...] = ()
     resting: frozenset[str] = frozenset()
     refusals: tuple[Refusal, ...] = ()
+    children: Mapping[tuple[str, str], Child] = {}
+    presences: Mapping[Ref, Presence] = {}
 
     @property
     def ref(self) -> Ref:
@@ -49,6 +57,15 @@ class ClusterView(Struct, frozen=True, kw_only=True):
         identifier = label_value(f"{self.cluster.metadata.name}-head")
         wanted = {labels.NODE_TYPE: labels.HEAD, labels.IDENTIFIER: identifier}
         return tuple(service for service in self.services if all(service.labels.get(k) == v for k, v in wanted.items()))
+
+    def children_of(self, kind: str) -> tuple[Child, ...]:
+        """All children of one of the kinds of `children.KINDS`."""
+        return tuple(child for (found, _), child in sorted(self.children.items()) if found == kind)
+
+    def is_there(self, ref: Ref) -> bool | None:
+        """Whether a needed object exists, None while that is not known."""
+        presence = self.presences.get(ref)
+        return None if presence is None else presence.exists
 
     def pod_ref(self, name: str) -> Ref:
         """A pod of the cluster's namespace as a reference."""

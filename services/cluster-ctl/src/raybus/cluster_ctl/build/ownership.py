@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from raybus.api.decision import Json
 from raybus.api.v1 import API_VERSION, RayCluster
 from raybus.cluster_ctl import labels
@@ -18,6 +20,16 @@ def owner_reference(cluster: RayCluster) -> Json:
         "uid": cluster.metadata.uid,
         "controller": True,
         "blockOwnerDeletion": True,
+    }
+
+
+def child_metadata(cluster: RayCluster, name: str, more: Mapping[str, str]) -> Json:
+    """Metadata of a child: its cluster's label and `more`, and its owner."""
+    return {
+        "name": name,
+        "namespace": cluster.metadata.namespace,
+        "labels": {labels.CLUSTER: cluster.metadata.name, **more},
+        "ownerReferences": [owner_reference(cluster)],
     }
 
 
