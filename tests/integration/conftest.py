@@ -21,7 +21,7 @@ from raybus.dev.gotools import ensure_tools
 from raybus.dev.kubectl import Kubectl
 from raybus.dev.paths import cluster_dir
 from raybus.dev.stack import Stack
-from raybus.testkit.nats_server import NatsServer
+from raybus.testkit.nats_server import CLUSTER, NatsServer
 
 NAME = "test"
 OUTSIDE = {"RAYBUS_USE_KUBERNETES_PROXY": "true"}
@@ -79,8 +79,14 @@ def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
     server.kill()
 
 
+@pytest.fixture
+def cluster_uid() -> str:
+    """The Kubernetes cluster that the streams of `bus_of` are about: none, where only the bus is looked at."""
+    return CLUSTER
+
+
 @pytest_asyncio.fixture
-async def bus_of(nats_server: NatsServer) -> AsyncIterator[Callable[[str], Awaitable[NatsBus]]]:
+async def bus_of(nats_server: NatsServer, cluster_uid: str) -> AsyncIterator[Callable[[str], Awaitable[NatsBus]]]:
     """Connects as one of the services; the watcher makes the streams first."""
     opened: list[NatsBus] = []
 
@@ -88,7 +94,7 @@ async def bus_of(nats_server: NatsServer) -> AsyncIterator[Callable[[str], Await
         bus = await connect(nats_server.settings(user))
         opened.append(bus)
         if user == "watcher":
-            await ensure_streams(bus)
+            await ensure_streams(bus, cluster_uid)
         return bus
 
     yield open_bus

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import pytest_asyncio
+from stacks import uid_of
 
 from raybus.api import subjects
 from raybus.api.decision import Create, CreatePods, Delete, Note, Patch, PodSlot, Ref
@@ -22,6 +24,7 @@ from raybus.api.reasons import Reason
 from raybus.bus import NatsBus, leases
 from raybus.bus.port import Message
 from raybus.dev.cluster import Cluster
+from raybus.dev.kubectl import Kubectl
 from raybus.kube import request, write
 from raybus.kube.client import Client, connect
 from raybus.kube.config import Access
@@ -105,6 +108,12 @@ async def until(what: str, condition: Callable[[], Awaitable[bool]]) -> None:
     while not await condition():
         assert time.monotonic() < deadline, f"not within {WITHIN} s: {what}"
         await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def cluster_uid(kubectl: Kubectl) -> str:
+    """The streams are about the cluster that a service of these tests talks to."""
+    return uid_of(kubectl)
 
 
 @pytest_asyncio.fixture

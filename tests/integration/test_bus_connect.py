@@ -12,7 +12,7 @@ from raybus.bus.port import BusError
 from raybus.bus.server_config import ROLES
 from raybus.bus.streams import TIMELINE_BYTES, check_server, ensure_streams, wait_for_streams
 from raybus.testkit.following import until
-from raybus.testkit.nats_server import NatsServer, free_port
+from raybus.testkit.nats_server import CLUSTER, NatsServer, free_port
 
 
 async def _announced(bus: NatsBus) -> bool:
@@ -86,8 +86,8 @@ async def test_a_password_that_is_changed_and_changed_back_is_outlived(nats_serv
 async def test_streams_are_made_and_are_what_was_asked_for(nats_server: NatsServer) -> None:
     watcher = await connect(nats_server.settings("watcher"))
     await check_server(watcher)
-    await ensure_streams(watcher)
-    await ensure_streams(watcher)
+    await ensure_streams(watcher, CLUSTER)
+    await ensure_streams(watcher, CLUSTER)
     controller = await connect(nats_server.settings("cluster-ctl"))
     await wait_for_streams(controller)
     for bus in (watcher, controller):
@@ -101,7 +101,7 @@ async def test_a_watcher_that_comes_later_needs_no_room_for_streams_that_are_the
         for _ in range(2):
             watcher = await connect(server.settings("watcher"))
             async with asyncio.timeout(10):
-                await ensure_streams(watcher)
+                await ensure_streams(watcher, CLUSTER)
             await watcher.close()
     finally:
         server.kill()
@@ -118,7 +118,7 @@ async def test_other_services_wait_for_the_streams_and_say_so(
             await asyncio.sleep(0.02)
             said += capsys.readouterr().out
     watcher = await connect(nats_server.settings("watcher"))
-    await ensure_streams(watcher)
+    await ensure_streams(watcher, CLUSTER)
     async with asyncio.timeout(10):
         await waiting
     for bus in (watcher, controller):
@@ -131,7 +131,7 @@ async def test_a_stream_of_another_shape_is_refused_by_name(nats_server: NatsSer
     )
     watcher = await connect(nats_server.settings("watcher"))
     with pytest.raises(StreamMismatch, match=r"stream VIEW .*retention is workqueue, needed is limits"):
-        await ensure_streams(watcher)
+        await ensure_streams(watcher, CLUSTER)
     controller = await connect(nats_server.settings("cluster-ctl"))
     with pytest.raises(StreamMismatch, match=r"raybus-partitions"):
         await wait_for_streams(controller)

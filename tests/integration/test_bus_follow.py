@@ -10,7 +10,7 @@ from raybus.bus import jetstream as js
 from raybus.bus.port import KeyValue, Loaded, Message, Reset
 from raybus.bus.streams import ensure_streams, keep_streams
 from raybus.testkit.following import Following
-from raybus.testkit.nats_server import NatsServer
+from raybus.testkit.nats_server import CLUSTER, NatsServer
 
 BusOf = Callable[[str], Awaitable[NatsBus]]
 
@@ -115,7 +115,7 @@ async def test_a_wiped_store_means_reset_and_a_load_of_what_the_watcher_fills(
     bus_of: BusOf, nats_server: NatsServer
 ) -> None:
     watcher, controller = await bus_of("watcher"), await bus_of("cluster-ctl")
-    keeper = asyncio.create_task(keep_streams(watcher))
+    keeper = asyncio.create_task(keep_streams(watcher, CLUSTER))
     await fill(watcher, 10)
     before = await controller.stream_created("VIEW")
     cache = Following(controller, "VIEW", ["view.cluster.1.>"])
@@ -138,7 +138,7 @@ async def test_a_stream_deleted_under_a_living_connection_means_reset(bus_of: Bu
     await cache.until_loaded()
     await nats_server.administrate(f"{js.API}.STREAM.DELETE.VIEW")
     await cache.until(lambda: bool(cache.resets))
-    await ensure_streams(watcher)
+    await ensure_streams(watcher, CLUSTER)
     await cache.until_loaded(2)
     assert not cache.now
 

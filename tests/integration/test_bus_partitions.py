@@ -14,7 +14,7 @@ from raybus.bus.partitions import GONE, Lost, Partitions, Taken
 from raybus.bus.rendezvous import best
 from raybus.bus.streams import keep_streams
 from raybus.testkit.following import until
-from raybus.testkit.nats_server import NatsServer
+from raybus.testkit.nats_server import CLUSTER, NatsServer
 
 BusOf = Callable[[str], Awaitable[NatsBus]]
 ALL = Counter(range(PARTITIONS))
@@ -64,7 +64,7 @@ class Replicas:
 @pytest_asyncio.fixture
 async def replicas(bus_of: BusOf) -> AsyncIterator[Replicas]:
     watcher = await bus_of("watcher")
-    keeper = asyncio.create_task(keep_streams(watcher))
+    keeper = asyncio.create_task(keep_streams(watcher, CLUSTER))
     three = Replicas(bus_of)
     for name in ("a", "b", "c"):
         await three.start(name)

@@ -15,7 +15,7 @@ from raybus.bus import jetstream as js
 from raybus.bus.port import BusError, Conflict, StoreFull
 from raybus.bus.streams import STREAMS, ensure_streams
 from raybus.testkit.following import until
-from raybus.testkit.nats_server import NatsServer
+from raybus.testkit.nats_server import CLUSTER, NatsServer
 
 BusOf = Callable[[str], Awaitable[NatsBus]]
 POD = "view.cluster.1.ns.root.pod.p"
@@ -153,7 +153,7 @@ async def test_a_put_into_a_stream_that_is_made_meanwhile_succeeds(nats_server: 
     watcher = await connect(nats_server.settings("watcher"))
     putting = asyncio.create_task(watcher.put("VIEW", POD, b"x", {}, expect=0))
     await asyncio.sleep(0)
-    await ensure_streams(watcher)
+    await ensure_streams(watcher, CLUSTER)
     async with asyncio.timeout(10):
         assert await putting == 1
     await watcher.close()

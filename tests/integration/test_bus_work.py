@@ -7,7 +7,7 @@ from raybus.bus import NatsBus
 from raybus.bus.port import Work
 from raybus.bus.streams import ensure_streams
 from raybus.testkit.following import until
-from raybus.testkit.nats_server import NatsServer
+from raybus.testkit.nats_server import CLUSTER, NatsServer
 
 BusOf = Callable[[str], Awaitable[NatsBus]]
 INTENT = "intent.cluster.1.ns.a"
@@ -125,7 +125,7 @@ async def test_after_a_wipe_an_old_acknowledgement_hits_nothing(bus_of: BusOf, n
     nats_server.kill()
     nats_server.wipe()
     nats_server.start()
-    await ensure_streams(watcher)
+    await ensure_streams(watcher, CLUSTER)
     await controller.put("INTENT", INTENT, b"after", {})
     work = await waiting
     assert work.message.data == b"after"

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 import pytest_asyncio
+from stacks import uid_of
 
 from raybus.api import subjects
 from raybus.api.decision import Ref
@@ -23,6 +24,7 @@ from raybus.api.names import PARTITIONS
 from raybus.bus import NatsBus
 from raybus.bus.port import BusError, Message
 from raybus.dev.cluster import Cluster
+from raybus.dev.kubectl import Kubectl
 from raybus.kube.client import Client, connect
 from raybus.kube.config import Access
 from raybus.kube.objects import parse_object
@@ -150,6 +152,12 @@ class Eyes:
             return all(message is not None and message.data.decode() == created for message in found)
 
         return await self.until("markers", all_there)
+
+
+@pytest.fixture
+def cluster_uid(kubectl: Kubectl) -> str:
+    """The streams are about the cluster that a service of these tests talks to."""
+    return uid_of(kubectl)
 
 
 @pytest_asyncio.fixture

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import structlog
 
 from raybus.api.names import PARTITIONS
+from raybus.api.schema import OURS
 from raybus.bus import jetstream as js
 from raybus.bus.errors import ServerUnfit, StreamMismatch
 from raybus.bus.nats_bus import BUCKET, NatsBus
@@ -23,10 +24,13 @@ LOOK_EVERY = 1.0
 TRY_AGAIN = 0.2
 """Seconds between two attempts while the server is not ready."""
 
+CLUSTER = "raybus-cluster"
+"""Metadata of a stream: which Kubernetes cluster it is about, the UID of the namespace `kube-system` (ADR 0106)."""
+
 _COMMON: Mapping[str, Any] = {
     "storage": "file",
     "allow_direct": True,
-    "metadata": {"raybus-partitions": str(PARTITIONS)},
+    "metadata": {"raybus-partitions": str(PARTITIONS), "raybus-schema": str(OURS.major)},
 }
 # `discard` new: when the store is full, publishing fails; nothing that a decision needs is dropped in silence.
 STREAMS: Mapping[str, Mapping[str, Any]] = {
@@ -112,18 +116,22 @@ def refuse_old_server(info: js.AccountInfo) -> None:
         )
 
 
-async def ensure_streams(bus: NatsBus, replicas: int = 1) -> None:
+async def ensure_streams(bus: NatsBus, cluster: str, replicas: int = 1) -> None:
     """Make the streams that are missing, bring others up to date, compare what the server returns with what was asked
-    for. Only the watcher's bus user may (design §2). `replicas`: 1, or 3 on a cluster of servers. While the servers
-    cannot do it (yet), tries again and says so in the log.
+    for. Only the watcher's bus user may (design §2). `cluster`: see CLUSTER. `replicas`: 1, or 3 on a cluster of
+    servers. While the servers cannot do it (yet), tries again and says so in the log.
 
-    Raises StreamMismatch.
+    Raises StreamMismatch: before anything is touched when one of them is not ours, or when the server refuses one.
     """
     saying = Saying()
-    for name, wanted in STREAMS.items():
+    for name in STREAMS:
+        info = await _info(bus, name)
+        if info is not None:
+            _refuse_foreign(name, _wanted(name, cluster, replicas), info.config)
+    for name in STREAMS:
         while True:
             try:
-                await _ensure(bus, name, {**wanted, "name": name, "num_replicas": replicas})
+                await _ensure(bus, name, _wanted(name, cluster, replicas))
                 break
             except StreamMismatch:
                 raise
@@ -132,7 +140,7 @@ async def ensure_streams(bus: NatsBus, replicas: int = 1) -> None:
                 await asyncio.sleep(TRY_AGAIN)
 
 
-async def keep_streams(bus: NatsBus, replicas: int = 1) -> NoReturn:
+async def keep_streams(bus: NatsBus, cluster: str, replicas: int = 1) -> NoReturn:
     """Make missing streams anew as long as it runs: the store may be wiped while everything runs (design §1).
 
     Raises StreamMismatch when a stream is, or has become, something else.
@@ -141,9 +149,11 @@ async def keep_streams(bus: NatsBus, replicas: int = 1) -> NoReturn:
         try:
             for name in STREAMS:
                 info = await bus.api(f"STREAM.INFO.{name}", None, js.StreamInfo)
-                if info.error is not None and info.error.err_code == js.STREAM_NOT_FOUND:
+                if info.error is None:
+                    _refuse_foreign(name, _wanted(name, cluster, replicas), info.config)
+                elif info.error.err_code == js.STREAM_NOT_FOUND:
                     log.warning("making a missing stream", stream=name)
-                    await _ensure(bus, name, {**STREAMS[name], "name": name, "num_replicas": replicas})
+                    await _ensure(bus, name, _wanted(name, cluster, replicas))
         except StreamMismatch:
             raise
         except BusError as error:
@@ -151,8 +161,25 @@ async def keep_streams(bus: NatsBus, replicas: int = 1) -> NoReturn:
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def wait_for_streams(bus: NatsBus) -> None:
+async def keep_to_cluster(bus: NatsBus, cluster: str) -> NoReturn:
+    """Look again and again whether the bus is still about this cluster: it may be wiped and taken by another one.
+
+    Raises StreamMismatch when it is not.
+    """
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        try:
+            info = await bus.api("STREAM.INFO.VIEW", None, js.StreamInfo)
+        except BusError as error:
+            log.debug("cannot look at stream VIEW", why=str(error))
+            continue
+        if info.error is None:
+            _refuse_foreign("VIEW", _wanted("VIEW", cluster, 1), info.config)
+
+
+async def wait_for_streams(bus: NatsBus, cluster: str | None = None) -> None:
     """Wait until the watcher has made all streams (a line in the log every few seconds says so), then compare them.
+    `cluster`: see CLUSTER; None for a service that has nothing to do with Kubernetes.
 
     Raises StreamMismatch.
     """
@@ -168,6 +195,8 @@ async def wait_for_streams(bus: NatsBus) -> None:
                 break
             saying.say("waiting for a stream; the watcher makes it", stream=name, why=problem)
             await asyncio.sleep(TRY_AGAIN)
+        if cluster is not None:
+            _refuse_foreign(name, _wanted(name, cluster, 1), info.config)
         compare(name, wanted, info.config)
 
 
@@ -190,6 +219,41 @@ def differences(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> list[s
     ]
 
 
+def _wanted(name: str, cluster: str, replicas: int) -> dict[str, Any]:
+    metadata = {**STREAMS[name]["metadata"], CLUSTER: cluster}
+    return {**STREAMS[name], "name": name, "num_replicas": replicas, "metadata": metadata}
+
+
+def _refuse_foreign(name: str, wanted: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+    """Raises StreamMismatch when a stream was made for another cluster, or by a Raybus that this one cannot live
+    beside: such a stream is not to be brought up to date."""
+    marks, ours = present.get("metadata") or {}, wanted["metadata"]
+    if CLUSTER in marks and marks[CLUSTER] != ours[CLUSTER]:
+        raise StreamMismatch(
+            f"stream {name} of this bus is about another Kubernetes cluster (UID of its kube-system: {marks[CLUSTER]}, "
+            f"ours: {ours[CLUSTER]}): give each cluster a bus of its own"
+        )
+    if any(marks.get(mark) != value for mark, value in ours.items()):
+        compare(name, wanted, present)
+
+
+async def _info(bus: NatsBus, name: str) -> js.StreamInfo | None:
+    """A stream as it is, None if there is none; waits for an answer."""
+    saying = Saying()
+    while True:
+        try:
+            info = await bus.api(f"STREAM.INFO.{name}", None, js.StreamInfo)
+            if info.error is None:
+                return info
+            if info.error.err_code == js.STREAM_NOT_FOUND:
+                return None
+            why = info.error.description
+        except BusError as error:
+            why = str(error)
+        saying.say("waiting to look at a stream", stream=name, why=why)
+        await asyncio.sleep(TRY_AGAIN)
+
+
 def _covers(present: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         return isinstance(present, Mapping) and all(present.get(key) == value for key, value in wanted.items())
@@ -210,8 +274,7 @@ async def _ensure(bus: NatsBus, name: str, wanted: Mapping[str, Any]) -> None:
         if info.error is not None and info.error.err_code == js.STREAM_NAME_IN_USE:
             info = await bus.api(f"STREAM.INFO.{name}", None, js.StreamInfo)
     if info.error is None and differences(wanted, info.config):
-        if info.config.get("metadata", {}).get("raybus-partitions") != str(PARTITIONS):
-            compare(name, wanted, info.config)
+        _refuse_foreign(name, wanted, info.config)
         info = await bus.api(f"STREAM.UPDATE.{name}", wanted, js.StreamInfo)
     if info.error is not None and (info.error.code == 503 or info.error.err_code in js.PASSING | js.FULL):
         raise BusError(f"stream {name}: {info.error.description}")

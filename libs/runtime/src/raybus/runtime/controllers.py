@@ -9,12 +9,12 @@ import structlog
 from raybus.api.times import Instant
 from raybus.bus.partitions import Lost, Partitions, Taken
 from raybus.bus.port import Bus
-from raybus.bus.streams import check_server, wait_for_streams
 from raybus.runtime.common import CommonSettings
 from raybus.runtime.controller import Controller
 from raybus.runtime.health import Health
-from raybus.runtime.lifecycle import unless_stopped, until_stopped
+from raybus.runtime.lifecycle import until_stopped
 from raybus.runtime.partition import Partition
+from raybus.runtime.ready import bus_ready
 from raybus.runtime.service import Service
 from raybus.telemetry import metrics
 
@@ -25,10 +25,7 @@ log = structlog.get_logger()
 
 async def controller_service(service: Service[S], *controllers: Controller[Any, Any]) -> None:
     """The main coroutine of a controller's process. Raises BusError when the bus is not fit."""
-    await check_server(service.bus)
-    service.health.checks["streams"] = lambda: "waiting for the watcher to make the streams"
-    await unless_stopped(service.stop, wait_for_streams(service.bus))
-    del service.health.checks["streams"]
+    await bus_ready(service)
     partitions = Partitions(service.bus, service.name, service.replica)
     loops = Loops(controllers, service.bus, service.now)
     loops.report_to(service.health, partitions)

@@ -1,6 +1,7 @@
 """What every service waits for before it begins: a bus that is fit, and its streams."""
 
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from raybus.bus.streams import check_server, wait_for_streams
 from raybus.runtime.common import CommonSettings
@@ -8,11 +9,19 @@ from raybus.runtime.lifecycle import unless_stopped
 from raybus.runtime.service import Service
 
 S = TypeVar("S", bound=CommonSettings)
+T = TypeVar("T")
 
 
-async def bus_ready(service: Service[S]) -> None:
-    """Return once the streams are there. Raises BusError when the bus is not fit, Stopped on SIGTERM."""
-    await unless_stopped(service.stop, check_server(service.bus))
-    service.health.checks["streams"] = lambda: "waiting for the watcher to make the streams"
-    await unless_stopped(service.stop, wait_for_streams(service.bus))
-    del service.health.checks["streams"]
+async def waits_for(service: Service[S], what: str, coming: Coroutine[Any, Any, T]) -> T:
+    """The result of `coming`; until then readiness names `what`. Raises Stopped on SIGTERM, and what it raises."""
+    service.health.checks["start"] = lambda: f"waiting for {what}"
+    result = await unless_stopped(service.stop, coming)
+    del service.health.checks["start"]
+    return result
+
+
+async def bus_ready(service: Service[S], cluster: str | None = None) -> None:
+    """Return once the streams are there. `cluster`: the identity of the Kubernetes cluster that the service talks to,
+    None if to none. Raises BusError when the bus is not fit or about another cluster, Stopped on SIGTERM."""
+    await waits_for(service, "JetStream", check_server(service.bus))
+    await waits_for(service, "the watcher to make the streams", wait_for_streams(service.bus, cluster))

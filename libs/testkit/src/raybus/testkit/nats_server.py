@@ -15,6 +15,8 @@ from raybus.bus import BusSettings
 from raybus.bus.connection import Link
 from raybus.bus.server_config import ROLES, Server, server_config
 
+CLUSTER = "00000000-0000-4000-8000-000000000000"
+"""The Kubernetes cluster that a test's streams are about, where there is none."""
 START_SECONDS = 20.0
 ADMINISTRATOR = "administrator"
 """User and password of the one user without limits, who exists only here."""

@@ -7,8 +7,11 @@ from raybus.bus.partitions import Partitions
 from raybus.bus.streams import check_server, ensure_streams, keep_streams
 from raybus.kube.client import connect
 from raybus.kube.config import ConfigError
+from raybus.kube.identity import cluster_identity
+from raybus.kube.port import Sender
 from raybus.runtime.gates import read_gates
-from raybus.runtime.lifecycle import unless_stopped, until_stopped
+from raybus.runtime.lifecycle import until_stopped
+from raybus.runtime.ready import waits_for
 from raybus.runtime.service import Fatal, Service, serve
 from raybus.watcher.service import Watcher
 from raybus.watcher.session import Ports
@@ -18,22 +21,27 @@ SERVICE = "watcher"
 
 
 async def main(service: Service[WatcherSettings]) -> None:
-    """Raises Fatal without a usable Kubernetes configuration, BusError when the bus is not fit."""
-    bus, settings = service.bus, service.settings
+    """Raises Fatal without a usable Kubernetes configuration, BusError when the bus is not fit or not for us."""
     try:
-        client = await connect(settings.access, "raybus-watcher")
+        async with await connect(service.settings.access, "raybus-watcher") as sender:
+            await watch(service, sender)
     except ConfigError as error:
         raise Fatal(str(error)) from error
-    await unless_stopped(service.stop, check_server(bus))
-    await unless_stopped(service.stop, ensure_streams(bus, settings.stream_replicas))
-    partitions = Partitions(bus, SERVICE, service.replica, count=1)
+
+
+async def watch(service: Service[WatcherSettings], sender: Sender) -> None:
+    """Raises ConfigError, BusError."""
+    bus, settings, copies = service.bus, service.settings, service.settings.stream_replicas
     gates = [name for name, is_open in read_gates(settings.feature_gates).items() if is_open]
-    async with client as sender:
-        ports = Ports(bus, sender, partitions.fresh, service.now, lambda: random.uniform(0.75, 1.25))
-        watcher = Watcher(ports, partitions, settings.watch_namespace, gates)
-        service.health.checks["watcher"] = watcher.problem
-        parts = (keep_streams(bus, settings.stream_replicas), partitions.run(), watcher.run())
-        await until_stopped(service.stop, parts, partitions.leave)
+    await waits_for(service, "JetStream", check_server(bus))
+    cluster = await waits_for(service, "the API server", cluster_identity(sender))
+    await waits_for(service, "JetStream to make the streams", ensure_streams(bus, cluster, copies))
+    partitions = Partitions(bus, SERVICE, service.replica, count=1)
+    ports = Ports(bus, sender, partitions.fresh, service.now, lambda: random.uniform(0.75, 1.25))
+    watcher = Watcher(ports, partitions, settings.watch_namespace, gates)
+    service.health.checks["watcher"] = watcher.problem
+    parts = (keep_streams(bus, cluster, copies), partitions.run(), watcher.run())
+    await until_stopped(service.stop, parts, partitions.leave)
 
 
 if __name__ == "__main__":
