@@ -6,8 +6,10 @@ code, and compares each dump with `expected/` by compare.py's own normalisation.
 `compare.py --case NAME` tells about the whole system, except for what lies between the processes.
 """
 
+import base64
 import copy
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
@@ -143,6 +145,13 @@ class Dashboards(compare.Fake):  # type: ignore[misc]
         return msgspec.structs.replace(fact, job=msgspec.convert(job, messages.JobFact))
 
 
+# ------------------------------------------------------------------ the applier's part
+def is_ours(found: Json, body: Json) -> bool:
+    """Whether an object that is there counts as the one that was to be created."""
+    wanted = [owner["uid"] for owner in owners(body) if owner.get("controller")]
+    return any(owner["uid"] in wanted for owner in owners(found) if owner.get("controller"))
+
+
 # ------------------------------------------------------------------ one case
 class Run:
     """The controllers and their world during one case."""
@@ -151,6 +160,8 @@ class Run:
         self.controllers, self.world, self.dashboards = controllers, World(now), Dashboards(FAKE_IP)
         self.facts: dict[Key, dict[str, messages.Fact]] = {}
         self.wakes: list[Instant] = []
+        self.refusals: dict[Key, dict[str, messages.Refusal]] = {}
+        self.needs: dict[Key, tuple[d.Ref, ...]] = {}
         self.noted: dict[Key, tuple[d.Note, ...]] = {}
 
     def pump(self) -> bool:
@@ -172,6 +183,10 @@ class Run:
         key = (root["kind"], root["metadata"]["namespace"], root["metadata"]["name"])
         facts = self.facts.setdefault(key, {})
         extra = {(subjects.FACT, fact.id): fact for fact in facts.values()}
+        extra |= {(subjects.PRESENCE, f"{ref.kind}/{ref.name}"): self.presence(ref) for ref in self.needs.get(key, ())}
+        if refused := self.refusals.get(key):
+            uid = root["metadata"]["uid"]
+            extra[subjects.RESULT, "applier"] = messages.Result(root_uid=uid, refusals=tuple(refused.values()))
         value = controller.gather(view_of(self.world, controller, root, extra))
         if value is None:
             return False
@@ -179,7 +194,14 @@ class Run:
         if decision.wake_at is not None:
             self.wakes.append(decision.wake_at)
         self.carry_out(controller, root, key, decision)
-        return self.ask(facts, decision.asks, key[1])
+        looks = self.needs.get(key, ()) != decision.needs
+        self.needs[key] = decision.needs
+        return self.ask(facts, decision.asks, key[1]) or looks
+
+    def presence(self, ref: d.Ref) -> messages.Presence:
+        """What the watcher says of a needed object."""
+        found = self.world.objects.get((ref.kind, ref.namespace, ref.name))
+        return messages.Presence(ref=ref, exists=found is not None, keys=tuple(sorted((found or {}).get("data", {}))))
 
     def ask(self, facts: dict[str, messages.Fact], asks: Iterable[d.Ask], namespace: str) -> bool:
         """Answer what was asked: actions once per head, probes when their answer is old."""
@@ -213,14 +235,16 @@ class Run:
                 last = wanted
         if decision.status is not None and decision.status != root.get("status"):
             world.write_status(key, decision.status)
-        notes = [note for intent in decision.intents for note in self.effect(key, intent)]
+        rests = self.refusals.get(key, {})
+        todo = [intent for intent in decision.intents if messages.fingerprint(intent) not in rests]
+        notes = [note for intent in todo for note in self.effect(key, intent)]
         if last is not None and key in world.objects:
             world.set_finalizers(key, last)
         news = decision.notes if self.noted.get(key) != decision.notes else ()
         self.noted[key] = decision.notes
         for note in [*notes, *news]:
             event = {"type": note.type, "reason": str(note.reason), "action": note.action, "note": note.text}
-            world.record_event(REPORTS[controller.name], root, event)
+            world.record_event(note.reporter or REPORTS[controller.name], root, event)
 
     def effect(self, root: Key, intent: d.Intent) -> Iterator[d.Note]:
         """Carry one intent out and give the note that tells of it."""
@@ -230,7 +254,7 @@ class Run:
                 body = copy.deepcopy(intent.template)
                 body["metadata"]["name"] = slot.name
                 body["metadata"].setdefault("labels", {}).update(slot.labels)
-                yield from self.told(world.create("Pod", ns, body, OPERATOR)[0], intent, slot.name)
+                yield from self.told(root, world.create("Pod", ns, body, OPERATOR), intent, slot.name)
             return
         kind, name = intent.ref.kind, intent.ref.name
         found = world.objects.get((kind, ns, name))
@@ -238,20 +262,46 @@ class Run:
             if found is None or found["metadata"]["uid"] != intent.uid:
                 return
             world.delete(kind, ns, name)
-            yield from self.told(200, intent, name)
+            yield from self.told(root, (200, {}), intent, name)
         elif isinstance(intent, d.Patch):
             assert found and found["metadata"]["uid"] == intent.uid, f"patch of {intent.ref}: gone or another"
-            yield from self.told(world.patch(kind, ns, name, list(intent.operations))[0], intent, name)
+            yield from self.told(root, world.patch(kind, ns, name, list(intent.operations)), intent, name)
+        elif isinstance(intent, d.GenerateSecret):
+            if found is None:
+                value = base64.b64encode(base64.b64encode(secrets.token_bytes(32))).decode()
+                body = {**intent.body, "data": dict.fromkeys(intent.keys, value)}
+                yield from self.told(root, world.create(kind, ns, body, OPERATOR), intent, name)
         elif found is None:
-            yield from self.told(world.create(kind, ns, intent.body, OPERATOR)[0], intent, name)
+            yield from self.told(root, world.create(kind, ns, intent.body, OPERATOR), intent, name)
+        elif isinstance(intent, d.Create) and not is_ours(found, intent.body):
+            yield from self.told(root, (409, {"message": "belongs to another"}), intent, name)
         elif isinstance(intent, d.Apply) and merge_patch(found, intent.body) != found:
-            yield from self.told(world.patch(kind, ns, name, intent.body)[0], intent, name)
+            yield from self.told(root, world.apply(kind, ns, name, intent.body), intent, name)
 
-    def told(self, code: int, intent: d.Intent, names: str) -> Iterator[d.Note]:
-        """The note of an intent by its outcome; an object that is there already is no news."""
-        note = intent.done if code < 300 else None if code == 409 else intent.failed
+    def told(self, root: Key, answer: tuple[int, Json], intent: d.Intent, name: str) -> Iterator[d.Note]:
+        """The note of an intent by its outcome; a refusal rests for good."""
+        code, body = answer
+        if code < 300:
+            note = intent.done
+        else:
+            key, now = messages.fingerprint(intent), self.world.now
+            ref = d.Ref("Pod", root[1], name) if isinstance(intent, d.CreatePods) else intent.ref
+            reason = "name-taken" if code == 409 else "Invalid"
+            refusal = messages.Refusal(
+                intent=key,
+                ref=ref,
+                verb="create",
+                code=code,
+                reason=reason,
+                message=body["message"],
+                at=now,
+                retry_at=now,
+            )
+            self.refusals.setdefault(root, {})[key] = refusal
+            self.world.version += 1
+            note = intent.taken or intent.failed if isinstance(intent, d.Create) and code == 409 else intent.failed
         if note is not None:
-            yield msgspec.structs.replace(note, text=note.text.replace("{names}", names))
+            yield msgspec.structs.replace(note, text=note.text.replace("{names}", name))
 
     def advance(self, seconds: float) -> None:
         """Let virtual time pass, waking whoever asked for it."""

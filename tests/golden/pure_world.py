@@ -54,6 +54,8 @@ class World:
         name = body["metadata"]["name"]
         if (kind, ns, name) in self.objects:
             return 409, {"message": f'{kind} "{name}" already exists'}
+        if problem := PROBLEMS.get(kind, lambda o: "")(body):
+            return 422, {"message": f'{kind} "{name}" is invalid: {problem}'}
         made = copy.deepcopy(body)
         made["kind"] = kind
         made.pop("status", None)
@@ -65,6 +67,13 @@ class World:
         made["metadata"]["managedFields"] = [{"manager": manager, "fieldsV1": fields}]
         self._store((kind, ns, name), made)
         return 201, copy.deepcopy(made)
+
+    def apply(self, kind: str, ns: str, name: str, body: Json) -> tuple[int, Json]:
+        """Server-side apply by the operator to an object that is there: a merge that leaves its name on the fields."""
+        found = self.objects[kind, ns, name]
+        entry = {"manager": OPERATOR, "fieldsV1": {f"f:{key}": fields(value) for key, value in body.items()}}
+        found["metadata"].setdefault("managedFields", []).append(entry)
+        return self.patch(kind, ns, name, body)
 
     def patch(self, kind: str, ns: str, name: str, patch: Any, sub: str | None = None) -> tuple[int, Json]:
         """PATCH by merge (a dict) or by JSON patch (a list); the generation grows when the spec changes."""
@@ -141,6 +150,11 @@ class World:
 
 
 # ------------------------------------------------------------------ patches
+def fields(value: Any) -> Json:
+    """What `managedFields` says of a value: the names in a mapping, anything else as a whole."""
+    return {f"f:{key}": fields(inner) for key, inner in value.items()} if isinstance(value, dict) else {}
+
+
 def merge_patch(target: Any, patch: Any) -> Any:
     """RFC 7386; the target stays as it is."""
     if not isinstance(patch, dict):
@@ -210,6 +224,25 @@ def _default_service(service: Json) -> None:
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port["port"])
 
+
+# ------------------------------------------------------------------ what the API server does not accept
+def _problem_of_pod(pod: Json) -> str:
+    names = [container["name"] for container in pod["spec"].get("initContainers", ())]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            return f'spec.initContainers[{number}].name: Duplicate value: "{name}"'
+    return ""
+
+
+def _problem_of_service(service: Json) -> str:
+    names = [port.get("name") for port in service["spec"].get("ports", ())]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            return f'spec.ports[{number}].name: Duplicate value: "{name}"'
+    return ""
+
+
+PROBLEMS: dict[str, Callable[[Json], str]] = {"Pod": _problem_of_pod, "Service": _problem_of_service}
 
 DEFAULTS: dict[str, Callable[[Json], None]] = {
     "RayCluster": lambda cluster: _default_cluster_spec(cluster["spec"]),

@@ -31,6 +31,7 @@ PROFILES: Mapping[str, ClusterSettings] = {
         feature_gates="RayMultiHostIndexing=false,RayJobDeletionPolicy=false,RayServiceIncrementalUpgrade=false,"
         "RayClusterStatusConditions=false"
     ),
+    "alpha": ClusterSettings(feature_gates="GCSFaultToleranceEmbeddedStorage=true"),
     "env": ClusterSettings(
         enable_deterministic_head_pod_name=True,
         enable_login_shell=True,
@@ -47,6 +48,11 @@ CASES = {
     "env-ft": "env",
     "gatesoff-cluster": "gates-off",
     "gatesoff-suspend": "gates-off",
+    "rc-bad-rocksdb-redis": "alpha",
+    "rc-ft-rocksdb": "alpha",
+    "rc-ft-rocksdb-adopted": "alpha",
+    "rc-ft-rocksdb-claim": "alpha",
+    "rc-ft-rocksdb-options": "alpha",
 }
 
 

@@ -89,9 +89,6 @@ def test_an_invalid_name(name: str) -> None:
 
 
 UNSUPPORTED: dict[str, kit.Json] = {
-    "spec.enableInTreeAutoscaling": {"enableInTreeAutoscaling": True},
-    "spec.autoscalerOptions": {"autoscalerOptions": {}},
-    "spec.authOptions": {"authOptions": {}},
     "spec.headGroupSpec.headService": head(headService={}),
     "spec.headGroupSpec.enableIngress": head(enableIngress=True),
 }

@@ -53,6 +53,8 @@ class Reason(StrEnum):
     MTLS_CERTIFICATES_UPDATED = "MTLSCertificatesUpdated"
     MTLS_FAILED_TO_RECONCILE = "MTLSFailedToReconcile"
     MTLS_CERTIFICATE_EXPIRING_SOON = "MTLSCertificateExpiringSoon"
+    CREATED_PVC = "CreatedPVC"
+    FAILED_TO_CREATE_PVC = "FailedToCreatePVC"
     INVALID_RAY_CLUSTER_METADATA = "InvalidRayClusterMetadata"
     INVALID_RAY_CLUSTER_SPEC = "InvalidRayClusterSpec"
     INVALID_RAY_CLUSTER_STATUS = "InvalidRayClusterStatus"

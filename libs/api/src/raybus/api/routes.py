@@ -23,6 +23,7 @@ L_CRONJOB = "ray.io/cronjob-name"
 _OF_CLUSTER = (
     "Pod",
     "Service",
+    "PersistentVolumeClaim",
     "ServiceAccount",
     "Role",
     "RoleBinding",

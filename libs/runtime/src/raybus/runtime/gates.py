@@ -21,7 +21,7 @@ GATES: dict[str, Gate] = {
     "RayCronJob": Gate(False, False),
     "SidecarSubmitterRestart": Gate(False, False),
     "RayClusterNetworkPolicy": Gate(False, False),
-    "GCSFaultToleranceEmbeddedStorage": Gate(False, False),
+    "GCSFaultToleranceEmbeddedStorage": Gate(False, True),
     "RayClusterMTLS": Gate(False, False),
     "RayClusterHistoryServer": Gate(False, False),
     "KubernetesWAS": Gate(False, False),

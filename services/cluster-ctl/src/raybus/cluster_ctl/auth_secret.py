@@ -1,4 +1,4 @@
-"""The Secret with the cluster's token: made once by the applier, its value is never seen here (contract objects §5.6)."""
+"""The Secret with the cluster's token: its value is never seen here (contract objects §5.6)."""
 
 from __future__ import annotations
 

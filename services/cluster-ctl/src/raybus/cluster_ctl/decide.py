@@ -15,6 +15,7 @@ from raybus.cluster_ctl.auth_secret import decide_auth_secret
 from raybus.cluster_ctl.autoscaler_rbac import decide_autoscaler_rbac, named_account
 from raybus.cluster_ctl.deletion import decide_deletion
 from raybus.cluster_ctl.fault_tolerance import cleans_up
+from raybus.cluster_ctl.gcs_storage import decide_gcs_storage
 from raybus.cluster_ctl.groups import decide_group
 from raybus.cluster_ctl.head import decide_head, head_must_stay_away
 from raybus.cluster_ctl.head_service import decide_head_service
@@ -22,6 +23,7 @@ from raybus.cluster_ctl.outcome import Outcome, join
 from raybus.cluster_ctl.phases import CLEANING_UP, RECREATING, REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
 from raybus.cluster_ctl.replicas import decide_replicas, spans_hosts
 from raybus.cluster_ctl.settings import ClusterKnobs
+from raybus.cluster_ctl.spec_warnings import warn_of_spec
 from raybus.cluster_ctl.status import next_status, settle
 from raybus.cluster_ctl.teardown import delete_for_suspension, delete_for_upgrade, suspended_note
 from raybus.cluster_ctl.upgrade import take_over_head
@@ -79,10 +81,12 @@ def _pods(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Outcome:
 
 
 CHILDREN: tuple[Callable[[ClusterView, ClusterKnobs], Outcome], ...] = (
+    warn_of_spec,
     decide_autoscaler_rbac,
     decide_auth_secret,
     decide_head_service,
     decide_worker_service,
+    decide_gcs_storage,
 )
 """Everything but pods: each by itself, in the order of contract objects §0."""
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from raybus.api.v1 import RayCluster
-from raybus.cluster_ctl import labels
+from raybus.api.v1.cluster_options import GcsEmbeddedStorage
+from raybus.cluster_ctl import labels, names
 from raybus.cluster_ctl.settings import ClusterKnobs
 
 NOWHERE, REDIS, ROCKSDB = "", "redis", "rocksdb"
@@ -24,6 +25,17 @@ def storage_namespace(cluster: RayCluster) -> str:
     if options is not None and options.external_storage_namespace:
         return options.external_storage_namespace
     return cluster.metadata.annotations.get(labels.EXTERNAL_STORAGE_NAMESPACE, cluster.metadata.uid)
+
+
+def storage(cluster: RayCluster) -> GcsEmbeddedStorage:
+    """The volume that RocksDB lies on."""
+    options = cluster.spec.gcs_fault_tolerance_options
+    return options.storage if options is not None and options.storage is not None else GcsEmbeddedStorage()
+
+
+def claim_name(cluster: RayCluster) -> str:
+    """The claim of that volume: the user's, or the one that is made for the cluster."""
+    return storage(cluster).claim_name or names.gcs_claim(cluster.metadata.name)
 
 
 def cleans_up(cluster: RayCluster, knobs: ClusterKnobs) -> bool:

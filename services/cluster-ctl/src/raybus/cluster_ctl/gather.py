@@ -13,6 +13,7 @@ from raybus.api.subjects import PRESENCE, RESULT
 from raybus.api.v1 import RayCluster
 from raybus.api.view import View
 from raybus.cluster_ctl.children import KIND_OF_TOKEN, Child, decode_child
+from raybus.cluster_ctl.claims import decode_claim
 from raybus.cluster_ctl.jobs import decode_job
 from raybus.cluster_ctl.pods import Pod, decode_pod
 from raybus.cluster_ctl.services import decode_service
@@ -26,6 +27,7 @@ DECODERS: Mapping[str, Callable[[bytes], Any]] = {
     "service": decode_service,
     **dict.fromkeys(KIND_OF_TOKEN, decode_child),
     "job": decode_job,
+    "pvc": decode_claim,
 }
 
 
@@ -53,6 +55,7 @@ def gather(view: View) -> ClusterView | None:
         jobs=tuple(entry.value for _, entry in view.living("job") if entry.value.owner == uid),
         resting=view.gone("pod"),
         refusals=known.refusals if known is not None and known.root_uid == uid else (),
+        claims=tuple(entry.value for _, entry in view.living("pvc")),
         children=children,
         presences=presences,
     )

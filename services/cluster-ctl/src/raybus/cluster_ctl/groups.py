@@ -12,6 +12,7 @@ from raybus.api.decision import CreatePods, Delete, Intent, PodSlot, Why
 from raybus.api.reasons import Reason
 from raybus.api.v1 import WorkerGroupSpec
 from raybus.cluster_ctl import labels, names
+from raybus.cluster_ctl.build.autoscaler import is_autoscaling
 from raybus.cluster_ctl.build.worker_pod import worker_pod
 from raybus.cluster_ctl.health import failure
 from raybus.cluster_ctl.outcome import Outcome, created, delete_pod, not_created
@@ -36,7 +37,7 @@ def decide_group(view: ClusterView, group: WorkerGroupSpec, knobs: ClusterKnobs)
     kept = [pod for pod in pods if pod.name not in named]
     surplus = len(kept) - desired_pods(group)
     by_worth = sorted(kept, key=lambda pod: _dispensable(pod, failed), reverse=True)
-    too_many = {pod.name for pod in by_worth[: max(surplus, 0)]}
+    too_many = {pod.name for pod in by_worth[: removable(view, surplus, knobs)]}
     doomed: list[tuple[Pod, Reason, str]] = []
     for pod in pods:
         if pod.deleting:
@@ -50,6 +51,14 @@ def decide_group(view: ClusterView, group: WorkerGroupSpec, knobs: ClusterKnobs)
     deletes = [delete_worker(view, pod, why) for pod, _, why in doomed]
     creates = _creates(view, group, kept, -surplus, knobs)
     return Outcome((*deletes, *creates), tuple(_because(view, group, doomed, creates)))
+
+
+def removable(view: ClusterView, surplus: int, knobs: ClusterKnobs) -> int:
+    """How many of the surplus this controller removes: while the Ray autoscaler runs, it alone knows which workers are
+    idle and names them (contract reconcile §11.3 step 7, §11.6)."""
+    if is_autoscaling(view.cluster) and not knobs.random_pod_delete:
+        return 0
+    return max(surplus, 0)
 
 
 def too_many_text(group: WorkerGroupSpec, surplus: int, what: str = "pods") -> str:

@@ -73,6 +73,11 @@ def head_service(cluster: str) -> str:
     return f"{cluster}-head-svc"
 
 
+def gcs_claim(cluster: str) -> str:
+    """The PersistentVolumeClaim that is made for the state of the GCS."""
+    return f"{cluster}-gcs-pvc"
+
+
 def cleanup_job(cluster: str) -> str:
     """The Job that empties Redis behind a deleted cluster."""
     return label_value(f"{cluster}-redis-cleanup")

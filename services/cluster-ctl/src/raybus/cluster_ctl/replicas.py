@@ -16,6 +16,7 @@ from raybus.cluster_ctl.groups import (
     created_workers,
     delete_worker,
     free_indexes,
+    removable,
     taken_names,
     too_many_text,
 )
@@ -52,7 +53,7 @@ def decide_replicas(view: ClusterView, group: WorkerGroupSpec, knobs: ClusterKno
     kept = [replica for replica in replicas if replica.name not in unwanted]
     surplus = len(kept) - desired_pods(group) // group.num_of_hosts
     by_worth = sorted(kept, key=_dispensable, reverse=True)
-    too_many = {replica.name for replica in by_worth[: max(surplus, 0)]}
+    too_many = {replica.name for replica in by_worth[: removable(view, surplus, knobs)]}
     doomed: list[tuple[Replica, Reason, str]] = []
     for replica in replicas:
         if replica.broken is not None:

@@ -30,6 +30,9 @@ class ClusterSettings(CommonSettings):
     enable_gcs_ft_redis_cleanup: bool = setting(
         True, "Redis is emptied behind deleted clusters that used it.", env=("ENABLE_GCS_FT_REDIS_CLEANUP",)
     )
+    enable_random_pod_delete: bool = setting(
+        False, "Surplus workers of autoscaling clusters are removed too.", env=("ENABLE_RANDOM_POD_DELETE",)
+    )
     default_container_envs: tuple[dict[str, Any], ...] = setting(
         (), "Environment added to every Ray container where the user has none of that name (file only)."
     )
@@ -52,6 +55,7 @@ def knobs(settings: ClusterSettings) -> ClusterKnobs:
         redis_cleanup=settings.enable_gcs_ft_redis_cleanup,
         status_conditions=gates["RayClusterStatusConditions"],
         multi_host_indexing=gates["RayMultiHostIndexing"],
+        random_pod_delete=settings.enable_random_pod_delete,
         gates=frozenset(name for name, open_ in gates.items() if open_),
         default_container_envs=settings.default_container_envs,
         default_pod_labels=tuple(sorted((settings.default_pod_labels or {}).items())),

@@ -23,9 +23,9 @@ class ClusterKnobs:
     head pod is `<cluster>-head`. `init_container`: workers wait for the GCS first. `probes`: liveness and readiness
     probes are added. `head_cluster_ip`: the head Service gets an address instead of being headless.
     `redis_cleanup`: Redis is emptied behind deleted clusters. `status_conditions`: feature gate
-    RayClusterStatusConditions. `multi_host_indexing`: feature gate RayMultiHostIndexing. `gates`: all feature gates
-    that are open. `default_*`: added to pods and Ray containers where
-    they are missing. `*_sidecars`: appended.
+    RayClusterStatusConditions. `multi_host_indexing`: feature gate RayMultiHostIndexing. `random_pod_delete`: surplus
+    workers of autoscaling clusters are removed too. `gates`: all feature gates that are open. `default_*`: added to
+    pods and Ray containers where they are missing. `*_sidecars`: appended.
     """
 
     cluster_domain: str = "cluster.local"
@@ -37,6 +37,7 @@ class ClusterKnobs:
     redis_cleanup: bool = True
     status_conditions: bool = True
     multi_host_indexing: bool = True
+    random_pod_delete: bool = False
     gates: frozenset[str] = DEFAULT_GATES
     default_container_envs: tuple[dict[str, Any], ...] = ()
     default_pod_labels: tuple[tuple[str, str], ...] = ()

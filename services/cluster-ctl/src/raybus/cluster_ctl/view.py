@@ -11,6 +11,7 @@ from raybus.api.messages import Presence, Refusal
 from raybus.api.v1 import RayCluster, WorkerGroupSpec
 from raybus.cluster_ctl import labels
 from raybus.cluster_ctl.children import Child
+from raybus.cluster_ctl.claims import Claim
 from raybus.cluster_ctl.jobs import Job
 from raybus.cluster_ctl.names import label_value
 from raybus.cluster_ctl.pods import Pod
@@ -26,6 +27,7 @@ class ClusterView(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...] = ()
     services: tuple[Service, ...] = ()
     jobs: tuple[Job, ...] = ()
+    claims: tuple[Claim, ...] = ()
     resting: frozenset[str] = frozenset()
     refusals: tuple[Refusal, ...] = ()
     children: Mapping[tuple[str, str], Child] = {}

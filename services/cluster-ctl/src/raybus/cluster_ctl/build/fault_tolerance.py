@@ -9,8 +9,18 @@ from raybus.api.v1 import RayCluster
 from raybus.api.v1.cluster_options import RedisCredential
 from raybus.cluster_ctl import labels
 from raybus.cluster_ctl.build.env import Env
-from raybus.cluster_ctl.fault_tolerance import NOWHERE, REDIS, backend, storage_namespace
+from raybus.cluster_ctl.build.volumes import add_mount, add_volume
+from raybus.cluster_ctl.fault_tolerance import (
+    NOWHERE,
+    REDIS,
+    ROCKSDB,
+    backend,
+    claim_name,
+    storage,
+    storage_namespace,
+)
 
+STORAGE_PATH, STORAGE_VOLUME = "/data/gcs", "gcs-storage"
 _RECONNECT_SECONDS = "600"
 
 
@@ -35,6 +45,9 @@ def add_to_head(env: Env, cluster: RayCluster, given_params: Mapping[str, str]) 
     """Environment of the head. `given_params`: start parameters as the user wrote them, where clusters that use the
     annotation have their password."""
     options = cluster.spec.gcs_fault_tolerance_options
+    if backend(cluster) == ROCKSDB:
+        env.missing("RAY_gcs_storage", ROCKSDB)
+        env.missing("RAY_gcs_storage_path", STORAGE_PATH)
     if backend(cluster) != REDIS:
         return
     env.missing("RAY_external_storage_namespace", storage_namespace(cluster))
@@ -46,6 +59,16 @@ def add_to_head(env: Env, cluster: RayCluster, given_params: Mapping[str, str]) 
     for name, credential in (("redis-username", options.redis_username), ("redis-password", options.redis_password)):
         if credential is not None:
             env.append(_entry(_variable(name), credential))
+
+
+def mount_storage(spec: Json, container: Json, cluster: RayCluster) -> None:
+    """The volume of the head on which RocksDB lies (contract objects §5.7.2)."""
+    if backend(cluster) != ROCKSDB:
+        return
+    add_volume(spec, STORAGE_VOLUME, {"persistentVolumeClaim": {"claimName": claim_name(cluster)}})
+    path = storage(cluster).sub_path
+    mount = {"name": STORAGE_VOLUME, "mountPath": STORAGE_PATH, **({"subPath": path} if path else {})}
+    add_mount(container, mount)
 
 
 def add_to_worker(env: Env, cluster: RayCluster) -> None:

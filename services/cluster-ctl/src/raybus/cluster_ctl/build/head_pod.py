@@ -55,6 +55,7 @@ def head_pod(cluster: RayCluster, knobs: ClusterKnobs) -> Json:
     set_command(container, start, pod["metadata"]["annotations"], knobs.login_shell)
     container["env"] = _env(cluster, container, start, knobs)
     add_metrics_port(container)
+    fault_tolerance.mount_storage(spec, container, cluster)
     mount_credentials(spec, cluster, labels.HEAD)
     add_shared_memory(spec, container, params)
     if knobs.probes:
@@ -72,9 +73,9 @@ def _env(cluster: RayCluster, container: Json, start: str, knobs: ClusterKnobs) 
     origin, port = creator(cluster), head_address(cluster, knobs.cluster_domain).port
     env = Env(container.get("env") or ())
     add_version_env(env, cluster)
+    fault_tolerance.add_to_head(env, cluster, cluster.spec.head_group_spec.ray_start_params)
     add_auth_env(env, cluster)
     add_tls_env(env, cluster)
-    fault_tolerance.add_to_head(env, cluster, cluster.spec.head_group_spec.ray_start_params)
     env.append_missing(knobs.default_container_envs)
     add_identity(env, start, port)
     add_serve_tuning(env, origin)

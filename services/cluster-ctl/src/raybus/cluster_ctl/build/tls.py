@@ -1,4 +1,4 @@
-"""Mutual TLS on the pods' side: certificates of a Secret, and waiting until they name the pod (contract objects §5.5)."""
+"""Mutual TLS in pods: certificates of a Secret, and waiting until they name the pod (contract objects §5.5)."""
 
 from __future__ import annotations
 

@@ -62,9 +62,9 @@ def worker_pod(cluster: RayCluster, group: WorkerGroupSpec, knobs: ClusterKnobs)
 def _env(cluster: RayCluster, container: Json, start: str, head: HeadAddress, knobs: ClusterKnobs) -> list[Json]:
     """Contract objects §3.1, in its order."""
     env = Env(container.get("env") or ())
+    fault_tolerance.add_to_worker(env, cluster)
     add_auth_env(env, cluster)
     add_tls_env(env, cluster)
-    fault_tolerance.add_to_worker(env, cluster)
     env.append_missing(knobs.default_container_envs)
     add_head_address(env, head.fqdn)
     add_identity(env, start, head.port)

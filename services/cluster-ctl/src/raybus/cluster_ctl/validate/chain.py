@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable
 from raybus.api.v1 import RayCluster
 from raybus.cluster_ctl.build.ownership import creator
 from raybus.cluster_ctl.labels import MAX_CLUSTER_NAME
-from raybus.cluster_ctl.validate import groups, options
+from raybus.cluster_ctl.validate import groups, options, storage
 from raybus.cluster_ctl.validate.gates import closed_gate
 
 Check = Callable[[RayCluster], str | None]
@@ -53,7 +53,10 @@ SPEC: tuple[Check, ...] = (
     options.ft_annotation_or_options,
     options.redis_address_needs_ft,
     options.redis_credentials_once,
-    options.storage_needs_rocksdb,
+    storage.rocksdb_without_redis,
+    storage.claim_or_its_settings,
+    storage.rocksdb_reserved,
+    storage.storage_needs_rocksdb,
     options.redis_username_by_options,
     options.autoscaler_env_needs_autoscaling,
     options.autoscaler_without_suspended_groups,

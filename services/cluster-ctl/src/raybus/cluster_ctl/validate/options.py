@@ -45,14 +45,6 @@ def redis_credentials_once(cluster: RayCluster) -> str | None:
     return None
 
 
-def storage_needs_rocksdb(cluster: RayCluster) -> str | None:
-    """Rule 13."""
-    options = cluster.spec.gcs_fault_tolerance_options
-    if options is not None and options.storage is not None:
-        return "gcsFaultToleranceOptions.storage can only be set with backend rocksdb"
-    return None
-
-
 def redis_username_by_options(cluster: RayCluster) -> str | None:
     """Rule 14."""
     params, env = cluster.spec.head_group_spec.ray_start_params, head_env(cluster)
