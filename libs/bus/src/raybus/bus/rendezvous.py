@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def best(partition: int, replicas: Iterable[str]) -> str:
@@ -12,5 +13,6 @@ def best(partition: int, replicas: Iterable[str]) -> str:
     return max(replicas, key=lambda replica: (_weight(partition, replica), replica), default="")
 
 
+@lru_cache(maxsize=4096)
 def _weight(partition: int, replica: str) -> bytes:
     return hashlib.blake2s(f"{partition}/{replica}".encode(), digest_size=8).digest()

@@ -113,9 +113,8 @@ class Watch:
             self.lines.put_nowait(None)
 
     def cut(self, error: Exception) -> None:
-        """Break off with `error`."""
-        if not self.muted:
-            self.lines.put_nowait(error)
+        """Break off with `error`; ends the silence of a black hole too."""
+        self.lines.put_nowait(error)
 
     def mute(self) -> None:
         """Say nothing any more, not even the end."""

@@ -171,9 +171,8 @@ class _Subscription:
         self.queue.put_nowait(Reset(why))
         self.load()
 
-    def offer(self, stream: str, message: Message) -> None:
-        if stream == self.stream and any(matches(p, message.subject) for p in self.subjects):
-            self.queue.put_nowait(message)
+    def wants(self, stream: str, subject: str) -> bool:
+        return stream == self.stream and any(matches(pattern, subject) for pattern in self.subjects)
 
 
 class FakeBus:
@@ -187,6 +186,8 @@ class FakeBus:
         self._up = asyncio.Event()
         self._up.set()
         self._subscriptions: list[_Subscription] = []
+        self._wanting: dict[tuple[str, str], list[_Subscription]] = {}
+        """(stream, subject) -> who wants its messages, as long as nobody comes or goes."""
         self._listeners: list[tuple[str, asyncio.Queue[tuple[str, bytes] | Reset]]] = []
 
     # What the network does.
@@ -218,8 +219,12 @@ class FakeBus:
     def deliver(self, stream: str, message: Message) -> None:
         """A message was stored."""
         if self._up.is_set():
-            for subscription in self._subscriptions:
-                subscription.offer(stream, message)
+            key = (stream, message.subject)
+            wanting = self._wanting.get(key)
+            if wanting is None:
+                wanting = self._wanting[key] = [s for s in self._subscriptions if s.wants(*key)]
+            for subscription in wanting:
+                subscription.queue.put_nowait(message)
 
     async def call(self, patience: float, do: Callable[[], T]) -> T:
         """Have the server do something; sent again when the connection breaks meanwhile. Raises BusError after
@@ -338,6 +343,7 @@ class FakeBus:
         subscription = _Subscription(self, stream, subjects)
         subscription.load()
         self._subscriptions.append(subscription)
+        self._wanting.clear()
         try:
             while True:
                 item = await subscription.queue.get()
@@ -346,6 +352,7 @@ class FakeBus:
                 yield item
         finally:
             self._subscriptions.remove(subscription)
+            self._wanting.clear()
 
 
 _UNANSWERED = object()

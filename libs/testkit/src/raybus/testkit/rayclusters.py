@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from raybus.api.kinds import BY_KIND
-from raybus.api.messages import Result
-from raybus.api.subjects import RESULT
+from raybus.api.messages import Presence, Result
+from raybus.api.subjects import PRESENCE, RESULT
 from raybus.api.times import Instant
 from raybus.api.view import Entry, View
 from raybus.runtime.controller import Controller
@@ -102,8 +102,10 @@ def view_of(
     *children: Json,
     gone: Iterable[tuple[str, str]] = (),
     result: Result | None = None,
+    known: Iterable[Presence] = (),
 ) -> View:
-    """The view of `root` with its children; `gone`: (kind, name) of tombstones."""
+    """The view of `root` with its children; `gone`: (kind, name) of tombstones; `known`: of objects
+    that were needed."""
     entries: dict[tuple[str, str], Entry] = {}
     for obj in (root, *children):
         token, meta = BY_KIND[obj["kind"]].token, obj["metadata"]
@@ -111,6 +113,9 @@ def view_of(
         entries[token, meta["name"]] = Entry(value=value, uid=meta["uid"], resource_version=meta["resourceVersion"])
     for kind, name in gone:
         entries[BY_KIND[kind].token, name] = Entry(value=None, gone=True)
+    for presence in known:
+        slot = f"{presence.ref.kind}/{presence.ref.name}"
+        entries[PRESENCE, slot] = Entry(value=presence, observed_at=Instant(0.0))
     if result is not None:
         entries[RESULT, "applier"] = Entry(value=result, observed_at=Instant(0.0))
     meta = root["metadata"]
