@@ -1,20 +1,27 @@
 """`raybus demo`: a real RayJob on real Ray through all services, shown while it runs."""
 
+import asyncio
+import signal
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Console
 
+from raybus.bus.port import BusError
+from raybus.cli.commands import explanation
 from raybus.cli.dev_command import make_stack
+from raybus.cli.place import Target, UsageError
 from raybus.dev import cluster as clusters
-from raybus.dev.cluster import Cluster, ClusterOptions
+from raybus.dev.cluster import ClusterOptions
 from raybus.dev.commands import describe
 from raybus.dev.errors import DevError
 from raybus.dev.gotools import ensure_tools
 from raybus.dev.kubectl import Kubectl
 from raybus.dev.paths import repository
+from raybus.dev.stack import Stack
 
 JOB, NAMESPACE, SAMPLE = "pi", "default", "rayjob-pi.yaml"
 PROOF = "Ray node(s)"
@@ -22,6 +29,10 @@ PROOF = "Ray node(s)"
 DEADLINE = 600.0
 """Seconds that the job may take, image start included."""
 SIMULATED_DEADLINE = 120.0
+LOOK = 1.0
+"""Seconds between two looks: each costs a tenth of a second of CPU, which Ray needs for its start."""
+
+Until = Callable[[dict[str, Any], list[dict[str, Any]]], bool]
 
 out = Console(highlight=False)
 
@@ -41,34 +52,75 @@ def demo(*, cluster: str = "dev") -> None:
         out.print("This machine cannot run containers: pods are simulated and no Ray program will run.")
     kubectl = Kubectl(ensure_tools(["kubectl"])["kubectl"], ready.kubeconfig)
     stack = make_stack(cluster, {}, {})
+    # Ctrl-C raises by itself; whoever ends us in another way must not leave processes behind either.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda got, _: sys.exit(128 + got))
     begun = time.monotonic()
     try:
         stack.start()
         stack.wait_ready()
         out.print(f"Raybus is ready: {len(stack.procs)} processes, logs in {stack.folder}", soft_wrap=True)
-        last_line = _run(kubectl, ready, begun)
+        seconds = _run(kubectl, stack) - begun
     finally:
         stack.stop()
-    out.print(last_line)
+    out.print(f"demo: SUCCEEDED in {seconds:.0f} s" if ready.real_node else "demo: SIMULATED")
 
 
-def _run(kubectl: Kubectl, cluster: Cluster, begun: float) -> str:
+def _run(kubectl: Kubectl, stack: Stack) -> float:
+    """The job from beginning to end; nothing of it is left. Returns when it ended, by the monotonic clock.
+
+    Raises DevError when it did not do what it should.
+    """
     sample = _sample()
-    kubectl("delete", "rayjob", JOB, "-n", NAMESPACE, "--ignore-not-found", "--wait=true", "--timeout=60s")
+    _remove(kubectl)
     kubectl("apply", "-n", NAMESPACE, "-f", str(sample))
     out.print(f"applied {sample.name}: RayJob {NAMESPACE}/{JOB}")
-    if not cluster.real_node:
-        _watch(kubectl, SIMULATED_DEADLINE, until=_submitted)
-        return "demo: SIMULATED"
-    job = _watch(kubectl, DEADLINE, until=_ended)
-    status = job["status"]
-    log = kubectl("logs", "-n", NAMESPACE, f"job/{JOB}")
+    try:
+        if stack.cluster.real_node:
+            _judge(kubectl, _watch(kubectl, stack, DEADLINE, until=_ended))
+        else:
+            _watch(kubectl, stack, SIMULATED_DEADLINE, until=_submitted)
+        return time.monotonic()
+    except DevError:
+        _explain(stack)
+        raise
+    finally:
+        # While the services run: the RayJob has a finalizer that they take off.
+        _clean_up(kubectl)
+
+
+def _judge(kubectl: Kubectl, job: dict[str, Any]) -> None:
+    """Print the log of the ended job. Raises DevError unless the job succeeded, really on Ray."""
+    status, log = job["status"], kubectl("logs", "-n", NAMESPACE, f"job/{JOB}")
     out.print("log of the submitter:", style="bold")
     out.print("\n".join("    " + line for line in log.splitlines()), markup=False, soft_wrap=True)
     if status.get("jobStatus") != "SUCCEEDED":
         raise DevError(f"RayJob {NAMESPACE}/{JOB} ended {status.get('jobStatus')}: {status.get('message', '')}")
     _prove(kubectl, log)
-    return f"demo: SUCCEEDED in {time.monotonic() - begun:.0f} s"
+
+
+def _explain(stack: Stack) -> None:
+    """Print why the job is where it is, if somebody can be asked."""
+    out.print(f"raybus explain rayjob/{JOB}:", style="bold")
+    try:
+        lines = asyncio.run(explanation(stack.cluster.name, Target("rayjob", NAMESPACE, JOB)))
+    except (UsageError, BusError) as error:
+        lines = [str(error)]
+    for line in lines:
+        out.print("    " + line, markup=False, soft_wrap=True)
+
+
+def _clean_up(kubectl: Kubectl) -> None:
+    """Delete the job; that it cannot be deleted must not hide why the demo ended."""
+    try:
+        _remove(kubectl)
+    except DevError as error:
+        out.print(f"RayJob {NAMESPACE}/{JOB} is left behind: {error}", markup=False, soft_wrap=True)
+
+
+def _remove(kubectl: Kubectl) -> None:
+    """Delete the job, if there is one; Kubernetes deletes what it owns, pods included."""
+    kubectl("delete", "rayjob", JOB, "-n", NAMESPACE, "--ignore-not-found", "--timeout=60s")
 
 
 def _sample() -> Path:
@@ -78,22 +130,28 @@ def _sample() -> Path:
     return root / "samples" / SAMPLE
 
 
-def _watch(kubectl: Kubectl, seconds: float, until: Any) -> dict[str, Any]:
-    """Print each new stage until `until(job, objects)`. Raises DevError when that takes too long."""
+def _watch(kubectl: Kubectl, stack: Stack, seconds: float, until: Until) -> dict[str, Any]:
+    """Print each new stage until `until(job, objects)`; returns the job.
+
+    Raises DevError when that takes too long, the job disappears or a service ends.
+    """
     begun, shown = time.monotonic(), set[str]()
     while True:
         objects = kubectl.json("get", "rayjobs,rayclusters,pods,jobs", "-n", NAMESPACE)["items"]
-        job: dict[str, Any] = next(o for o in objects if o["kind"] == "RayJob" and o["metadata"]["name"] == JOB)
+        job = next((o for o in objects if o["kind"] == "RayJob" and o["metadata"]["name"] == JOB), None)
+        if job is None:
+            raise DevError(f"RayJob {NAMESPACE}/{JOB} was deleted by somebody before it ended.")
         for line in _stages(job, objects):
             if line not in shown:
                 shown.add(line)
                 out.print(f"{time.monotonic() - begun:6.1f} s  {line}", markup=False)
         if until(job, objects):
-            return job
+            return cast(dict[str, Any], job)
+        if ended := stack.ended():
+            raise DevError(ended[0])
         if time.monotonic() - begun > seconds:
-            hint = f"raybus explain rayjob/{JOB}"
-            raise DevError(f"RayJob {NAMESPACE}/{JOB} has not ended after {seconds:.0f} s; `{hint}` may tell why.")
-        time.sleep(0.3)
+            raise DevError(f"RayJob {NAMESPACE}/{JOB} has not ended after {seconds:.0f} s.")
+        time.sleep(LOOK)
 
 
 def _stages(job: dict[str, Any], objects: list[dict[str, Any]]) -> Iterator[str]:
