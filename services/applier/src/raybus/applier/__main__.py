@@ -3,6 +3,7 @@
 import sys
 
 from raybus.applier.applier import SERVICE, Applier, Ports
+from raybus.applier.reach import Reach
 from raybus.applier.settings import ApplierSettings
 from raybus.bus.epochs import Epochs
 from raybus.bus.partitions import Partitions
@@ -25,19 +26,19 @@ async def main(service: Service[ApplierSettings]) -> None:
         raise Fatal(str(error)) from error
 
 
-async def apply(service: Service[ApplierSettings], sender: Sender) -> None:
+async def apply(service: Service[ApplierSettings], client: Sender) -> None:
     """Raises ConfigError, BusError."""
-    settings = service.settings
+    settings, sender = service.settings, Reach(client)
     cluster = await waits_for(service, "the API server", cluster_identity(sender))
     await bus_ready(service, cluster)
     epochs, partitions = Epochs(service.bus), Partitions(service.bus, SERVICE, service.replica)
-    service.health.checks["partitions"] = lambda: (
-        "" if partitions.fresh() else "no heart-beat of ours was answered lately"
-    )
+    unheard = "no heart-beat of ours was answered lately"
+    service.health.checks["partitions"] = lambda: "" if partitions.fresh() else unheard
     ports = Ports(bus=service.bus, sender=sender, partitions=partitions, epochs=epochs, now=service.now)
     applier = Applier(ports, service.replica, settings.max_in_flight, settings.max_held)
+    service.health.checks["api server"] = sender.problem
     service.health.checks["versions"] = applier.behind.problem
-    parts = (keep_to_cluster(service.bus, cluster), epochs.run(), partitions.run(), applier.run())
+    parts = (sender.run(), keep_to_cluster(service.bus, cluster), epochs.run(), partitions.run(), applier.run())
     await until_stopped(service.stop, parts, partitions.leave)
 
 
