@@ -69,9 +69,14 @@ async def main() -> int:
         raw = gzip.open(folder / "history.tsv.gz", "wt", compresslevel=1)  # noqa: SIM115  # closed by the stack
         stack.enter_context(raw)
         run = await _prepare(stack, cluster, asked, folder, raw)
-        late = await _go(run, asked)
-        late += await _leave(run)
-        late += run.hands.stack.ended()
+        recording = [asyncio.create_task(run.history.run()), asyncio.create_task(run.leases.run())]
+        going = asyncio.create_task(_go(run, asked))
+        stack.callback(lambda: [task.cancel() for task in (*recording, going)])
+        await asyncio.wait((going, *recording), return_when=asyncio.FIRST_COMPLETED)
+        for task in recording:
+            if task.done():
+                task.result()
+        late = going.result() + run.hands.stack.ended()
         return report(run, late, say)
 
 
@@ -96,13 +101,13 @@ async def _prepare(
     hands = Hands(services, Proxies(made), api, ApiServer(cluster))
     leases = Leases(services.nats_url, ADMINISTRATOR)
     workload = Workload(api, history, random.Random(asked.seed), asked.clusters, asked.jobs)
-    recording = [asyncio.create_task(history.run()), asyncio.create_task(leases.run())]
-    stack.callback(lambda: [task.cancel() for task in recording])
     return Run(cluster, namespace, history, ray, leases, hands, workload)
 
 
 async def _go(run: Run, asked: argparse.Namespace) -> list[str]:
-    """Work, faults, and the quiet after them; returns what has not converged."""
+    """Work, faults, and the quiet after them; returns what has not converged or cannot be removed."""
+    while not run.history.standing:
+        await asyncio.sleep(0.1)
     say(f"namespace {run.namespace}: {asked.clusters} RayClusters and {asked.jobs} RayJobs")
     users = asyncio.create_task(_use(run))
     await asyncio.sleep(5)
@@ -119,7 +124,8 @@ async def _go(run: Run, asked: argparse.Namespace) -> list[str]:
     for number in sorted(run.hands.away):
         await asyncio.to_thread(run.hands.stack.start_bus, number)
     run.ray.finish()
-    return await _converge(run)
+    left = await _until_none(run.workload.unfinished, "everything is as it was wanted")
+    return left + await _leave(run)
 
 
 async def _use(run: Run) -> None:
@@ -134,10 +140,6 @@ async def _strike(run: Run, lane: Sequence[Fault], end: float) -> None:
         say(f"{fault.kind} {fault.target} {fault.seconds:g} s")
         await faults.strike(run.hands, fault)
         await asyncio.sleep(BETWEEN)
-
-
-async def _converge(run: Run) -> list[str]:
-    return await _until_none(run.workload.unfinished, "everything is as it was wanted")
 
 
 async def _leave(run: Run) -> list[str]:

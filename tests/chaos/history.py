@@ -123,6 +123,12 @@ class History:
         self._etcd, self._namespace, self._raw = etcd, namespace, raw
         self.seen: list[Seen] = []
         self.now: dict[tuple[str, str], Held] = {}
+        self._standing: set[str] = set()
+
+    @property
+    def standing(self) -> bool:
+        """Whether everything is recorded from now on."""
+        return self._standing == KINDS.keys()
 
     def ordered(self) -> list[Seen]:
         """Everything in the order in which etcd stored it."""
@@ -140,9 +146,10 @@ class History:
 
     async def _follow(self, kind: str) -> None:
         prefix = f"/registry/{KINDS[kind][0]}/{self._namespace}/"
-        start = 1
+        start = 0
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session:
             while True:
+                # Revision 0 is the next one: what was before the namespace may be compacted away.
                 asked = {"key": _coded(prefix), "range_end": _coded(prefix[:-1] + "0"), "start_revision": start}
                 with suppress(aiohttp.ClientError, OSError):
                     async with session.post(f"{self._etcd}/v3/watch", json={"create_request": asked}) as answer:
@@ -152,8 +159,13 @@ class History:
 
     def _take(self, kind: str, prefix: str, message: Json, start: int) -> int:
         """Record one message of the watch; returns the revision to go on from."""
-        now = time.time()
-        for event in message["result"].get("events", ()):
+        now, result = time.time(), message["result"]
+        if result.get("canceled"):
+            raise RuntimeError(f"etcd ends the record of {kind}: {result.get('cancel_reason')}")
+        if result.get("created"):
+            self._standing.add(kind)
+            return max(start, int(result["header"]["revision"]) + 1)
+        for event in result.get("events", ()):
             stored = event["kv"]
             revision = int(stored["mod_revision"])
             name = base64.b64decode(stored["key"]).decode().removeprefix(prefix)
