@@ -214,15 +214,25 @@ def _default_pod(pod: Json) -> None:
         resources = container.get("resources") or {}
         if limits := resources.get("limits"):
             resources["requests"] = {**limits, **(resources.get("requests") or {})}
+        for port in container.get("ports", ()) if pod["spec"].get("hostNetwork") else ():
+            port.setdefault("hostPort", port["containerPort"])
+        for probe in filter(None, map(container.get, ("livenessProbe", "readinessProbe", "startupProbe"))):
+            for key, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1)):
+                probe.setdefault(key, value)
+            probe.setdefault("failureThreshold", 3)
+            if "grpc" in probe:
+                probe["grpc"].setdefault("service", "")
 
 
 def _default_service(service: Json) -> None:
     spec = service["spec"]
     spec.setdefault("type", "ClusterIP")
     spec.setdefault("clusterIP", "10.0.0.10")
-    for port in spec.get("ports") or ():
+    for number, port in enumerate(spec.get("ports") or ()):
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port["port"])
+        if spec["type"] in ("NodePort", "LoadBalancer"):
+            port.setdefault("nodePort", 30000 + number)
 
 
 # ------------------------------------------------------------------ what the API server does not accept

@@ -85,6 +85,20 @@ CASES = (
     "rc-suspend",
     "rc-user-ray-start",
     "rc-volumes",
+    "rc-head-service-annotations",
+    "rc-head-service-lb",
+    "rc-head-service-user",
+    "rc-head-service-user-clash",
+    "rc-host-network",
+    "rc-ingress",
+    "rc-ingress-foreign",
+    "rc-ingress-plain",
+    "rc-long-name",
+    "rc-long-name-40",
+    "rc-pod-overhead",
+    "rc-probes",
+    "rc-serve-service",
+    "rc-serve-service-no-port",
 )
 
 

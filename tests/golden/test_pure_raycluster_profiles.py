@@ -32,6 +32,9 @@ PROFILES: Mapping[str, ClusterSettings] = {
         "RayClusterStatusConditions=false"
     ),
     "alpha": ClusterSettings(feature_gates="GCSFaultToleranceEmbeddedStorage=true"),
+    "kai": ClusterSettings(batch_scheduler="kai-scheduler"),
+    "volcano": ClusterSettings(batch_scheduler="volcano"),
+    "yunikorn": ClusterSettings(batch_scheduler="yunikorn"),
     "env": ClusterSettings(
         enable_deterministic_head_pod_name=True,
         enable_login_shell=True,
@@ -45,6 +48,8 @@ PROFILES: Mapping[str, ClusterSettings] = {
 }
 
 CASES = {
+    "config-cluster": "config",
+    "env-cluster": "env",
     "env-ft": "env",
     "gatesoff-cluster": "gates-off",
     "gatesoff-suspend": "gates-off",
@@ -53,6 +58,12 @@ CASES = {
     "rc-ft-rocksdb-adopted": "alpha",
     "rc-ft-rocksdb-claim": "alpha",
     "rc-ft-rocksdb-options": "alpha",
+    "kai-cluster": "kai",
+    "kai-plain": "kai",
+    "volcano-cluster": "volcano",
+    "volcano-plain": "volcano",
+    "yunikorn-cluster": "yunikorn",
+    "yunikorn-plain": "yunikorn",
 }
 
 

@@ -88,25 +88,6 @@ def test_an_invalid_name(name: str) -> None:
     assert note.reason == Reason.INVALID_RAY_CLUSTER_METADATA
 
 
-UNSUPPORTED: dict[str, kit.Json] = {
-    "spec.headGroupSpec.headService": head(headService={}),
-    "spec.headGroupSpec.enableIngress": head(enableIngress=True),
-}
-
-
-@pytest.mark.parametrize(("field", "spec"), UNSUPPORTED.items(), ids=UNSUPPORTED)
-def test_what_is_not_built_is_refused_by_name(field: str, spec: kit.Json) -> None:
-    decision = decide(kit.raycluster("c", spec=spec))
-    (note,) = decision.notes
-    assert note.reason == Reason.NOT_SUPPORTED and field in note.text and not decision.intents
-
-
-@pytest.mark.parametrize("annotation", ["ray.io/enable-serve-service"])
-def test_annotations_that_ask_for_more_are_refused_too(annotation: str) -> None:
-    (note,) = decide(kit.raycluster("c", annotations={annotation: "true"})).notes
-    assert note.reason == Reason.NOT_SUPPORTED and annotation in note.text
-
-
 HARMLESS: dict[str, kit.Json] = {
     "suspend written out as false": {"suspend": False},
     "no upgrades": {"upgradeStrategy": {"type": "None"}},

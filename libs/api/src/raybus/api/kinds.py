@@ -6,9 +6,10 @@ from typing import NamedTuple
 class Kind(NamedTuple):
     """One kind of Kubernetes object.
 
-    `token` names it in VIEW subjects. `selectors` are the label selectors of its watches: () = not watched,
-    ("",) = all of them (design §2: no cluster-wide list of Secrets, Services or PVCs). `gate`: the feature gate without
-    which nobody makes such objects, "" = always.
+    `kind` is its name here, with a suffix where several APIs use the same. `token` names it in VIEW subjects.
+    `selectors` are the label selectors of its watches: () = not watched, ("",) = all of them (design §2: no
+    cluster-wide list of Secrets, Services or PVCs). `gate`: the feature gate, or the choice of a batch scheduler,
+    without which nobody makes such objects, "" = always.
     """
 
     kind: str
@@ -18,6 +19,11 @@ class Kind(NamedTuple):
     token: str
     selectors: tuple[str, ...] = ()
     gate: str = ""
+
+    @property
+    def api_kind(self) -> str:
+        """What objects of this kind bear in their `kind`: the name without the suffix that tells equal ones apart."""
+        return self.kind.partition(".")[0]
 
     @property
     def api_version(self) -> str:
@@ -58,6 +64,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("Role", "rbac.authorization.k8s.io", "v1", "roles", "role", _OF_CLUSTER),
     Kind("RoleBinding", "rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding", _OF_CLUSTER),
     Kind("Ingress", "networking.k8s.io", "v1", "ingresses", "ingress", _OF_CLUSTER),
+    Kind("Route", "route.openshift.io", "v1", "routes", "route"),
     Kind(
         "NetworkPolicy",
         "networking.k8s.io",
@@ -69,6 +76,19 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("Issuer", "cert-manager.io", "v1", "issuers", "issuer", _OF_CLUSTER, "RayClusterMTLS"),
     Kind("Certificate", "cert-manager.io", "v1", "certificates", "certificate", _OF_CLUSTER, "RayClusterMTLS"),
+    # Three APIs have a kind of this name; Volcano's carries no label of ours, so all of them are watched.
+    Kind(
+        *("PodGroup.volcano", "scheduling.volcano.sh", "v1beta1", "podgroups", "podgroup-volcano"),
+        selectors=("",),
+        gate="batch-scheduler=volcano",
+    ),
+    Kind(
+        *("PodGroup.scheduler-plugins", "scheduling.x-k8s.io", "v1alpha1", "podgroups", "podgroup-plugins"),
+        selectors=_OF_CLUSTER,
+        gate="batch-scheduler=scheduler-plugins",
+    ),
+    Kind("PodGroup", "scheduling.k8s.io", "v1alpha2", "podgroups", "podgroup", _OF_CLUSTER, "KubernetesWAS"),
+    Kind("Workload", "scheduling.k8s.io", "v1alpha2", "workloads", "workload", _OF_CLUSTER, "KubernetesWAS"),
     Kind("Event", "events.k8s.io", "v1", "events", "event"),
 )
 

@@ -11,7 +11,8 @@ from raybus.api.decision import Json
 from raybus.api.kinds import BY_KIND
 from raybus.api.v1 import ObjectMeta
 
-KINDS = ("ServiceAccount", "Role", "RoleBinding", "Ingress", "NetworkPolicy", "Issuer", "Certificate")
+POD_GROUPS = ("PodGroup.volcano", "PodGroup.scheduler-plugins", "PodGroup", "Workload")
+KINDS = ("ServiceAccount", "Role", "RoleBinding", "Ingress", "NetworkPolicy", "Issuer", "Certificate", *POD_GROUPS)
 """Kinds of children that are found by the cluster's label and decoded alike."""
 KIND_OF_TOKEN: Mapping[str, str] = {BY_KIND[kind].token: kind for kind in KINDS}
 
@@ -29,6 +30,8 @@ class Child(Struct, frozen=True, kw_only=True):
     uid: str
     version: str
     owner: str = ""
+    deleting: bool = False
+    finalizers: tuple[str, ...] = ()
     generation: int = 0
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
@@ -48,6 +51,8 @@ def decode_child(raw: bytes) -> Child:
         uid=meta.uid,
         version=meta.resource_version,
         owner=next((owner.uid for owner in meta.owner_references if owner.controller), ""),
+        deleting=meta.deletion_timestamp is not None,
+        finalizers=meta.finalizers,
         generation=meta.generation,
         labels=meta.labels,
         annotations=meta.annotations,

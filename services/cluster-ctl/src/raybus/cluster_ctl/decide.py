@@ -13,15 +13,18 @@ from raybus.api.v1 import ClusterState
 from raybus.cluster_ctl import labels, refusals
 from raybus.cluster_ctl.auth_secret import decide_auth_secret
 from raybus.cluster_ctl.autoscaler_rbac import decide_autoscaler_rbac, named_account
+from raybus.cluster_ctl.batch.registry import decide_gang
 from raybus.cluster_ctl.deletion import decide_deletion
 from raybus.cluster_ctl.fault_tolerance import cleans_up
 from raybus.cluster_ctl.gcs_storage import decide_gcs_storage
 from raybus.cluster_ctl.groups import decide_group
 from raybus.cluster_ctl.head import decide_head, head_must_stay_away
 from raybus.cluster_ctl.head_service import decide_head_service
+from raybus.cluster_ctl.ingress import decide_ingress
 from raybus.cluster_ctl.outcome import Outcome, join
 from raybus.cluster_ctl.phases import CLEANING_UP, RECREATING, REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
 from raybus.cluster_ctl.replicas import decide_replicas, spans_hosts
+from raybus.cluster_ctl.serve_service import decide_serve_service
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.spec_warnings import warn_of_spec
 from raybus.cluster_ctl.status import next_status, settle
@@ -48,8 +51,9 @@ def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs, phase: str, why: 
     """Children and status. A status that only counts progress is left out while children are being made or removed:
     their echo brings the next decision, and with it a status that is true for longer (ADR 0055)."""
     wanted = join((*(decide_child(view, knobs) for decide_child in CHILDREN), PODS[phase](view, now, knobs)))
-    warning = "; ".join(note.text for note in wanted.warnings)
-    trouble = refusals.trouble(view, wanted.intents)._replace(warning=warning)
+    trouble = refusals.trouble(view, wanted.intents)
+    warning = "; ".join(filter(None, (*(note.text for note in wanted.warnings), trouble.warning)))
+    trouble = trouble._replace(warning=warning)
     status = next_status(view, trouble, now, knobs)
     ready_now = status.body.get("state") == ClusterState.READY != view.cluster.status.state
     because = (*wanted.because, *refusals.explain(view, wanted.intents), *explain_waiting(view))
@@ -73,19 +77,24 @@ def _pods(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Outcome:
     if head_must_stay_away(view):
         text = "The head of this provisioned cluster is gone, and its annotation asks not to make another."
         return Outcome(because=(Why(reason=Reason.HEAD_POD_NOT_FOUND, text=text, about=view.ref),))
+    gang = decide_gang(view, knobs)
+    if not gang.ready:
+        return gang.outcome
     groups = (
         decide_replicas(view, group, knobs) if spans_hosts(group, knobs) else decide_group(view, group, knobs)
         for group in view.cluster.spec.worker_group_specs
     )
-    return join((decide_head(view, knobs), take_over_head(view, knobs), *groups))
+    return join((gang.outcome, decide_head(view, knobs), take_over_head(view, knobs), *groups))
 
 
 CHILDREN: tuple[Callable[[ClusterView, ClusterKnobs], Outcome], ...] = (
     warn_of_spec,
     decide_autoscaler_rbac,
+    decide_ingress,
     decide_auth_secret,
     decide_head_service,
     decide_worker_service,
+    decide_serve_service,
     decide_gcs_storage,
 )
 """Everything but pods: each by itself, in the order of contract objects §0."""

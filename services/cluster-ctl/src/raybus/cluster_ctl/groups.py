@@ -12,6 +12,7 @@ from raybus.api.decision import CreatePods, Delete, Intent, PodSlot, Why
 from raybus.api.reasons import Reason
 from raybus.api.v1 import WorkerGroupSpec
 from raybus.cluster_ctl import labels, names
+from raybus.cluster_ctl.batch.registry import stamped
 from raybus.cluster_ctl.build.autoscaler import is_autoscaling
 from raybus.cluster_ctl.build.worker_pod import worker_pod
 from raybus.cluster_ctl.health import failure
@@ -85,7 +86,7 @@ def created_workers(
     namespace = view.ref.namespace
     return CreatePods(
         namespace=namespace,
-        template=worker_pod(view.cluster, group, knobs),
+        template=stamped(worker_pod(view.cluster, group, knobs), view.cluster, group.group_name, knobs),
         slots=slots,
         done=created(Reason.CREATED_WORKER_POD, f"Created worker Pod {namespace}/{{names}}"),
         failed=not_created(

@@ -6,6 +6,7 @@ from raybus.api.decision import CreatePods, PodSlot, Why
 from raybus.api.reasons import Reason
 from raybus.api.v1 import ClusterConditionType
 from raybus.cluster_ctl import labels, names
+from raybus.cluster_ctl.batch.registry import stamped
 from raybus.cluster_ctl.build.head_pod import head_pod
 from raybus.cluster_ctl.build.pod import template_name
 from raybus.cluster_ctl.conditions import holds
@@ -62,7 +63,7 @@ def _create(view: ClusterView, knobs: ClusterKnobs) -> Outcome:
     where = f"{meta.namespace}/{name}"
     create = CreatePods(
         namespace=meta.namespace,
-        template=head_pod(view.cluster, knobs),
+        template=stamped(head_pod(view.cluster, knobs), view.cluster, labels.HEAD_GROUP, knobs),
         slots=(PodSlot(name=name),),
         done=created(Reason.CREATED_HEAD_POD, f"Created head Pod {where}"),
         failed=not_created(Reason.FAILED_TO_CREATE_HEAD_POD, f"Failed to create head Pod {where}"),

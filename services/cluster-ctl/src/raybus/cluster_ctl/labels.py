@@ -31,6 +31,8 @@ FT_DELETION_TIMEOUT = "ray.io/gcs-ft-deletion-timeout"
 REDIS_FINALIZER = "ray.io/gcs-ft-redis-cleanup-finalizer"
 RECREATE_HASH = "ray.io/upgrade-strategy-recreate-hash"
 OPERATOR_VERSION = "ray.io/kuberay-version"
+GANG = "ray.io/gang-scheduling-enabled"
+PRIORITY_CLASS = "ray.io/priority-class-name"
 ENABLE_SERVE_SERVICE = "ray.io/enable-serve-service"
 NO_HEAD_RESTART = "ray.io/disable-provisioned-head-restart"
 

@@ -68,6 +68,11 @@ def short_name(text: str) -> str:
     return text if text[:1].isalpha() else "r" + text[1:]
 
 
+def route_name(text: str, namespace: str) -> str:
+    """The first characters of a Route's name: with its namespace it is part of a host name (contract objects §0.3)."""
+    return short_name(text[: max(PREFIX_LENGTH + 1 - len(namespace), 0)])
+
+
 def head_service(cluster: str) -> str:
     """The generated head Service."""
     return f"{cluster}-head-svc"

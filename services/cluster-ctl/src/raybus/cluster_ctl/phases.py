@@ -13,7 +13,6 @@ from raybus.cluster_ctl.autoscaler_rbac import named_account
 from raybus.cluster_ctl.conditions import holds
 from raybus.cluster_ctl.deletion import holds_finalizer
 from raybus.cluster_ctl.settings import ClusterKnobs
-from raybus.cluster_ctl.unsupported import unsupported_fields
 from raybus.cluster_ctl.upgrade import outdated_head
 from raybus.cluster_ctl.validate import invalid_metadata, invalid_spec
 from raybus.cluster_ctl.view import ClusterView
@@ -54,12 +53,6 @@ def wrong_spec(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
     """The spec contradicts itself or the contract."""
     problem = invalid_spec(view.cluster, knobs.gates)
     return None if problem is None else _correct(view, Reason.INVALID_RAY_CLUSTER_SPEC, problem)
-
-
-def not_supported(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
-    """The spec asks for what Raybus does not do yet."""
-    fields = ", ".join(unsupported_fields(view.cluster))
-    return _correct(view, Reason.NOT_SUPPORTED, f"Raybus does not support yet: {fields}") if fields else None
 
 
 def wrong_status(view: ClusterView, knobs: ClusterKnobs) -> Why | None:
@@ -149,7 +142,6 @@ TABLE: tuple[Row, ...] = (
     Row(being_deleted, LEFT_ALONE),
     Row(wrong_metadata, REFUSED),
     Row(wrong_spec, REFUSED),
-    Row(not_supported, REFUSED),
     Row(wrong_status, REFUSED),
     Row(is_being_suspended, SUSPENDING),
     Row(is_suspended, WITHOUT_PODS),

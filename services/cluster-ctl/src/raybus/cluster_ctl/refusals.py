@@ -12,6 +12,8 @@ from raybus.cluster_ctl.status import Trouble
 from raybus.cluster_ctl.view import ClusterView
 
 _FORBIDDEN = 403
+_NAME_TAKEN = "name-taken"
+_REPLACEABLE = ("ServiceAccount", "Role", "RoleBinding", "Ingress")
 _NEXT_STEPS = {
     Reason.QUOTA_REFUSED: "Raise the ResourceQuota or make the cluster smaller; it is tried again by itself.",
     Reason.FORBIDDEN: "Grant the applier this right, or see which admission policy refuses; it is tried again.",
@@ -37,7 +39,22 @@ def trouble(view: ClusterView, intents: Sequence[Intent]) -> Trouble:
     """How the present intents fare; deletes mean that a pod has to be replaced or removed first."""
     refused = present(view.refusals, intents)
     marked = [(refusal, marker) for refusal, intent in refused if (marker := _marker(view, intent)) is not None]
-    return Trouble(marked[0] if marked else None, bool(refused) or any(isinstance(i, Delete) for i in intents))
+    others = [refusal for refusal, intent in refused if _marker(view, intent) is None]
+    return Trouble(
+        refusal=marked[0] if marked else None,
+        any=bool(marked)
+        or not all(map(_lives_without, others))
+        or any(isinstance(i, Delete) and i.ref.kind == "Pod" for i in intents),
+        warning="; ".join(f"{_name(refusal.ref)}: {refusal.message}" for refusal in others),
+    )
+
+
+def _lives_without(refusal: Refusal) -> bool:
+    """Whether a cluster is whole without this child: a foreign object that does its part, or is in the way of an
+    Ingress (contract reconcile §6); network policies never decide about readiness (contract reconcile §22)."""
+    if refusal.ref.kind == "NetworkPolicy":
+        return True
+    return refusal.reason == _NAME_TAKEN and refusal.ref.kind in _REPLACEABLE
 
 
 def _marker(view: ClusterView, intent: Intent) -> Reason | None:
@@ -70,7 +87,7 @@ def _name(ref: Ref) -> str:
 
 def classify(refusal: Refusal) -> Reason:
     """Quota, missing right, name taken, or anything else the API server does not accept."""
-    if refusal.reason == "name-taken":
+    if refusal.reason == _NAME_TAKEN:
         return Reason.NAME_TAKEN
     if "exceeded quota" in refusal.message:
         return Reason.QUOTA_REFUSED

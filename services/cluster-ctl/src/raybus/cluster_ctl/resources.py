@@ -31,6 +31,30 @@ def desired_resources(spec: RayClusterSpec) -> Desired:
     return total
 
 
+def gang_resources(spec: RayClusterSpec, least: bool) -> dict[str, str]:
+    """Everything that head and workers ask for, by resource name; `least`: with the groups' lower bounds."""
+    total = dict(requests_of(spec.head_group_spec.template))
+    for group in spec.worker_group_specs:
+        if not group.suspend:
+            replicas = (group.min_replicas if least else group.replicas) or 0
+            for name, amount in requests_of(group.template).items():
+                total[name] = total.get(name, ZERO) + amount.times(replicas * group.num_of_hosts)
+    return {name: str(amount) for name, amount in sorted(total.items())}
+
+
+def requests_of(template: Json) -> dict[str, Quantity]:
+    """One pod, by resource name: of each container the requests, and the limits where it requests nothing of it."""
+    total: dict[str, Quantity] = {}
+    for container in (template.get("spec") or {}).get("containers") or ():
+        resources = container.get("resources") or {}
+        for name, text in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
+            try:
+                total[name] = total.get(name, ZERO) + parse(text)
+            except ValueError:
+                continue  # the API server refuses pods with such an amount and says so
+    return total
+
+
 def _of_template(template: Json) -> Desired:
     """One pod: of each container the requests, and the limits where it requests nothing of that name."""
     total = Desired()

@@ -6,6 +6,7 @@ from typing import Any
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.runtime.common import CommonSettings
 from raybus.runtime.gates import read_gates
+from raybus.runtime.schedulers import chosen_scheduler
 from raybus.runtime.settings import setting
 
 
@@ -33,6 +34,9 @@ class ClusterSettings(CommonSettings):
     enable_random_pod_delete: bool = setting(
         False, "Surplus workers of autoscaling clusters are removed too.", env=("ENABLE_RANDOM_POD_DELETE",)
     )
+    openshift_routes: bool = setting(
+        False, "enableIngress makes OpenShift Routes (KubeRay finds out by itself, unless USE_INGRESS_ON_OPENSHIFT)."
+    )
     default_container_envs: tuple[dict[str, Any], ...] = setting(
         (), "Environment added to every Ray container where the user has none of that name (file only)."
     )
@@ -56,6 +60,8 @@ def knobs(settings: ClusterSettings) -> ClusterKnobs:
         status_conditions=gates["RayClusterStatusConditions"],
         multi_host_indexing=gates["RayMultiHostIndexing"],
         random_pod_delete=settings.enable_random_pod_delete,
+        openshift_route=settings.openshift_routes,
+        batch_scheduler=chosen_scheduler(settings.batch_scheduler, settings.enable_batch_scheduler, gates),
         gates=frozenset(name for name, open_ in gates.items() if open_),
         default_container_envs=settings.default_container_envs,
         default_pod_labels=tuple(sorted((settings.default_pod_labels or {}).items())),

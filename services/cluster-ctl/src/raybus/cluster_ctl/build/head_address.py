@@ -19,8 +19,15 @@ class HeadAddress(NamedTuple):
         return f"{self.fqdn}:{self.port}"
 
 
+def head_service_name(cluster: RayCluster) -> str:
+    """The user's name for the head Service, or the generated one."""
+    given = cluster.spec.head_group_spec.head_service or {}
+    name: str = (given.get("metadata") or {}).get("name") or names.head_service(cluster.metadata.name)
+    return name
+
+
 def head_address(cluster: RayCluster, domain: str) -> HeadAddress:
     """The head of `cluster`; `domain` is the cluster's DNS domain."""
-    service = names.head_service(cluster.metadata.name)
+    service = head_service_name(cluster)
     port = cluster.spec.head_group_spec.ray_start_params.get("port", str(GCS_PORT))
     return HeadAddress(f"{service}.{cluster.metadata.namespace}.svc.{domain}", port)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable
 
 from raybus.api.v1 import RayCluster
 from raybus.cluster_ctl.build.ownership import creator
+from raybus.cluster_ctl.build.ports import head_ports
 from raybus.cluster_ctl.labels import MAX_CLUSTER_NAME
 from raybus.cluster_ctl.validate import groups, options, storage
 from raybus.cluster_ctl.validate.gates import closed_gate
@@ -43,6 +44,14 @@ def _upgrade_origin(cluster: RayCluster) -> str | None:
     return None
 
 
+def _service_ports(cluster: RayCluster) -> str | None:
+    """All of Ray's ports are added to the user's head Service: the API server accepts no name twice (ADR 0111)."""
+    given = (cluster.spec.head_group_spec.head_service or {}).get("spec") or {}
+    names = {port.get("name") for port in given.get("ports") or ()}
+    twice = sorted(names & head_ports(cluster).keys())
+    return f"headService repeats the names of ports that are added: {', '.join(twice)}" if twice else None
+
+
 METADATA: tuple[Check, ...] = (_name_length, _name_form)
 
 SPEC: tuple[Check, ...] = (
@@ -66,6 +75,7 @@ SPEC: tuple[Check, ...] = (
     options.autoscaler_reserved_env,
     options.auth_versions,
     groups.distinct_names,
+    _service_ports,
     _upgrade_type,
     _upgrade_origin,
 )

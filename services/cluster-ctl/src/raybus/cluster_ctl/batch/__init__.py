@@ -1,0 +1,1 @@
+"""Batch schedulers: what each wants of pods and of objects beside them (contract objects §6)."""
