@@ -65,12 +65,9 @@ def test_kuberay_configuration_file_is_read_and_its_unknown_fields_are_left_alon
         (["--log-encoder=xml"], "encoder (flag --encoder)"),
         (["--qps"], "flag --qps needs a value"),
         (["--config=/does/not/exist"], "cannot be read"),
-        (["--batch-scheduler=volcano"], "not supported: gang scheduling"),
-        (["--enable-batch-scheduler"], "not supported: gang scheduling"),
     ],
     ids=[
         *("unknown flag", "no flag", "no number", "no boolean", "not in the list", "no value", "no file"),
-        *("a scheduler that is not built", "the older flag for it"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_name_and_source(arguments: list[str], says: str) -> None:
@@ -146,8 +143,7 @@ def test_what_would_have_to_be_ignored_is_refused_wherever_it_stands(tmp_path: P
             load(Example, arguments, environment)
 
 
-def test_a_batch_scheduler_that_is_off_is_no_matter(tmp_path: Path) -> None:
+def test_log_file_that_is_off_is_no_matter(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    file.write_text("batchScheduler: ''\nenableBatchScheduler: false\nlogFile: ''\n")
-    arguments = [f"--config={file}", "--batch-scheduler=", "--enable-batch-scheduler=false"]
-    assert load(Example, arguments, {"ENABLE_WEBHOOKS": "false"}) == Example()
+    file.write_text("logFile: ''\n")
+    assert load(Example, [f"--config={file}"], {"ENABLE_WEBHOOKS": "false"}) == Example()

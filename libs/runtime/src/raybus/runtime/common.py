@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from raybus.runtime.gates import read_gates
+from raybus.runtime.schedulers import chosen_scheduler
 from raybus.runtime.settings import SettingsError, setting
 
 
@@ -31,10 +32,15 @@ class CommonSettings:
     )
     watch_namespace: tuple[str, ...] = setting((), "Namespaces to look at, with commas; empty = all.")
     feature_gates: str = setting("", "Comma-separated Name=true|false.")
+    batch_scheduler: Literal["", "volcano", "yunikorn", "scheduler-plugins", "kai-scheduler"] = setting(
+        "", "Scheduler that places the pods of a cluster together; empty = none."
+    )
+    enable_batch_scheduler: bool = setting(False, "The older way to say --batch-scheduler=volcano.")
 
     def __post_init__(self) -> None:
-        """Raises SettingsError for feature gates that cannot be honoured, and for addresses that are none."""
-        read_gates(self.feature_gates)
+        """Raises SettingsError for feature gates that cannot be honoured, for two batch schedulers at once, and for
+        addresses that are none."""
+        chosen_scheduler(self.batch_scheduler, self.enable_batch_scheduler, read_gates(self.feature_gates))
         for name in ("metrics_addr", "health_probe_bind_address"):
             address = getattr(self, name)
             if address not in ("", "0") and not re.fullmatch(r".*:\d{1,5}", address):

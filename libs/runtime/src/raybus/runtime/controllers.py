@@ -12,9 +12,8 @@ from raybus.bus.port import Bus
 from raybus.runtime.common import CommonSettings
 from raybus.runtime.controller import Controller
 from raybus.runtime.health import Health
-from raybus.runtime.lifecycle import until_stopped
 from raybus.runtime.partition import Partition
-from raybus.runtime.ready import bus_ready
+from raybus.runtime.ready import begin, bus_ready
 from raybus.runtime.service import Service
 from raybus.telemetry import metrics
 
@@ -29,7 +28,7 @@ async def controller_service(service: Service[S], *controllers: Controller[Any, 
     partitions = Partitions(service.bus, service.name, service.replica)
     loops = Loops(controllers, service.bus, service.now)
     loops.report_to(service.health, partitions)
-    await until_stopped(service.stop, (partitions.run(), loops.run(partitions)), partitions.leave)
+    await begin(service, (partitions.run(), loops.run(partitions)), partitions.leave)
 
 
 class Loops:

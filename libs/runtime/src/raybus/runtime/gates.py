@@ -24,7 +24,7 @@ GATES: dict[str, Gate] = {
     "GCSFaultToleranceEmbeddedStorage": Gate(False, True),
     "RayClusterMTLS": Gate(False, False),
     "RayClusterHistoryServer": Gate(False, False),
-    "KubernetesWAS": Gate(False, False),
+    "KubernetesWAS": Gate(False, True),
 }
 
 

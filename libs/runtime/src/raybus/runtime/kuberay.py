@@ -31,15 +31,10 @@ class Foreign(NamedTuple):
         return self.refused and str(value).lower() not in self.harmless
 
 
-_OFF = ("", "false", "0", "f")
 _LOGS = "the form of the log is --log-stdout-encoder, its detail --zap-log-level"
 _NO_FILE = "logs go to standard output only; redirect that"
-_BATCH = "gang scheduling is not built yet; leave it out"
-_NO_FT = "fault tolerance of the GCS is refused on the RayCluster until it is built"
 
 FOREIGN: tuple[Foreign, ...] = (
-    Foreign("batch-scheduler", "", "batchScheduler", _BATCH, refused=True),
-    Foreign("enable-batch-scheduler", "", "enableBatchScheduler", _BATCH, boolean=True, refused=True, harmless=_OFF),
     Foreign("log-file-path", "", "logFile", _NO_FILE, refused=True),
     Foreign(
         *("", "ENABLE_WEBHOOKS", ""),
@@ -73,9 +68,7 @@ FOREIGN: tuple[Foreign, ...] = (
         "nothing is decided anew without a change or a due time, so there is no interval",
     ),
     Foreign("", "USE_INGRESS_ON_OPENSHIFT", "", "enableIngress is refused on the RayCluster until it is built"),
-    Foreign("", "ENABLE_GCS_FT_REDIS_CLEANUP", "", _NO_FT),
     Foreign("", "ENABLE_ZERO_DOWNTIME", "", "RayServices are not handled yet and say so"),
-    Foreign("", "ENABLE_RANDOM_POD_DELETE", "", "autoscaling is refused on the RayCluster until it is built"),
 )
 
 ELSEWHERE = ("use-kubernetes-proxy", "kubeconfig")

@@ -30,6 +30,9 @@ S = TypeVar("S", bound=CommonSettings)
 DRAIN_SECONDS = 10.0
 """What a service may take to finish what it has begun once it was asked to stop; the manifest grants more."""
 
+START = "start"
+"""The check that fails until a service has begun to work (`ready.begin`)."""
+
 log = structlog.get_logger()
 
 
@@ -92,6 +95,7 @@ async def _run(name: str, settings: S, main: Main[S]) -> None:
         loop.add_signal_handler(number, stop.set)
     replica = settings.replica or f"{socket.gethostname()}-{os.getpid()}".replace(".", "-")
     health = Health()
+    health.checks[START] = lambda: "not begun yet"
     health.checks["bus"] = lambda: "not connected yet"
     servers = [await health.serve(a) for a in (settings.metrics_addr, settings.health_probe_bind_address)]
     bus_settings = BusSettings(

@@ -12,8 +12,7 @@ from raybus.kube.client import connect
 from raybus.kube.config import Access, ConfigError
 from raybus.kube.identity import cluster_identity
 from raybus.kube.port import Sender
-from raybus.runtime.lifecycle import until_stopped
-from raybus.runtime.ready import bus_ready, waits_for
+from raybus.runtime.ready import begin, bus_ready, waits_for
 from raybus.runtime.service import Fatal, Service, serve
 
 
@@ -39,7 +38,7 @@ async def apply(service: Service[ApplierSettings], client: Sender) -> None:
     service.health.checks["api server"] = sender.problem
     service.health.checks["versions"] = applier.behind.problem
     parts = (sender.run(), keep_to_cluster(service.bus, cluster), epochs.run(), partitions.run(), applier.run())
-    await until_stopped(service.stop, parts, partitions.leave)
+    await begin(service, parts, partitions.leave)
 
 
 if __name__ == "__main__":

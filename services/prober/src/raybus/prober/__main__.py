@@ -14,8 +14,7 @@ from raybus.prober.prober import SERVICE, run_prober
 from raybus.prober.settings import ProberSettings
 from raybus.prober.ways import dashboards, kubernetes
 from raybus.runtime.behind import Behind
-from raybus.runtime.lifecycle import until_stopped
-from raybus.runtime.ready import bus_ready, waits_for
+from raybus.runtime.ready import begin, bus_ready, waits_for
 from raybus.runtime.service import Fatal, Service, serve
 
 
@@ -36,7 +35,7 @@ async def main(service: Service[ProberSettings]) -> None:
         checks["versions"] = behind.problem
         parts = [epochs.run(), partitions.run(), run_prober(partitions, tools, epochs, behind)]
         parts += [keep_to_cluster(bus, cluster)] if cluster is not None else []
-        await until_stopped(service.stop, parts, partitions.leave)
+        await begin(service, parts, partitions.leave)
 
 
 if __name__ == "__main__":
