@@ -29,7 +29,7 @@ def test_the_page_is_current() -> None:
 def test_every_name_of_kuberay_is_accepted_refused_or_not_needed() -> None:
     module = settings_page()
     fates = {name: module.fate(name) for names in module.KUBERAY.values() for name in names}
-    assert fates["--batch-scheduler"][0] == "refused"
+    assert fates["--batch-scheduler"][0] == "accepted"
     assert fates["--qps"][0] == "not needed"
     assert fates["headSidecarContainers"] == ("accepted", "cluster-ctl")
 

@@ -31,8 +31,14 @@ _OF_CLUSTER = (
     "NetworkPolicy",
     "Issuer",
     "Certificate",
+    "PodGroup.scheduler-plugins",
+    "PodGroup",
+    "Workload",
 )
 """Kinds whose cluster label says whose they are."""
+
+_OF_OWNER = ("Job", "Service", "PodGroup.volcano")
+"""Kinds that belong to whichever root controls them."""
 
 _CONTROLLER = {kind: controller for controller, kind in ROOTS.items()}
 
@@ -169,7 +175,7 @@ def _own_routes(known: Traits) -> Iterator[Route]:
         yield Route("cluster", namespace, known.cluster)
     elif known.origin is not None and known.origin[0] in _CONTROLLER:
         yield Route(_CONTROLLER[known.origin[0]], namespace, known.origin[1])
-    if kind in ("Job", "Service") and known.owner is not None and known.owner[0] in _CONTROLLER:
+    if kind in _OF_OWNER and known.owner is not None and known.owner[0] in _CONTROLLER:
         yield Route(_CONTROLLER[known.owner[0]], namespace, known.owner[1])
     if kind == "RayJob":
         if known.owner is not None and known.owner[0] == "RayCronJob":

@@ -70,7 +70,7 @@ def parse_object(raw: bytes | Raw, kind: Kind) -> Object:
     encoded = _ENCODER.encode(metadata)
     fields["metadata"] = Raw(encoded)
     if "kind" not in fields or "apiVersion" not in fields:
-        named = {"kind": Raw(_ENCODER.encode(kind.kind)), "apiVersion": Raw(_ENCODER.encode(kind.api_version))}
+        named = {"kind": Raw(_ENCODER.encode(kind.api_kind)), "apiVersion": Raw(_ENCODER.encode(kind.api_version))}
         fields = {**named, **fields}
     return Object(_META.decode(encoded), _ENCODER.encode(fields))
 

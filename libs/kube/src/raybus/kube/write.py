@@ -87,4 +87,5 @@ def apply(ref: Ref, body: Json) -> Request:
 
 
 def _identity(ref: Ref) -> Json:
-    return {"apiVersion": BY_KIND[ref.kind].api_version, "kind": ref.kind}
+    kind = BY_KIND[ref.kind]
+    return {"apiVersion": kind.api_version, "kind": kind.api_kind}

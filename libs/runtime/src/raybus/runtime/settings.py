@@ -93,6 +93,13 @@ def _check_foreign(environment: Mapping[str, str], document: Mapping[str, Any], 
             raise SettingsError(f"file {file_name}: {item.key}: {document[item.key]} is not supported: {item.why}")
 
 
+def at_least_one(settings: Any, *names: str) -> None:
+    """Raises SettingsError for a number below 1."""
+    for name in names:
+        if getattr(settings, name) < 1:
+            raise SettingsError(f"{name.replace('_', '-')}: {getattr(settings, name)} is too small, it must be at least 1")
+
+
 def _camel(name: str) -> str:
     return re.sub(r"_(\w)", lambda m: m[1].upper(), name)
 
