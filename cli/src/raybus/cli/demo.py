@@ -63,6 +63,8 @@ def demo(*, cluster: str = "dev") -> None:
         seconds = _run(kubectl, stack) - begun
     finally:
         stack.stop()
+        down = f"raybus cluster down --name {cluster}"
+        out.print(f"Raybus is stopped; the cluster {cluster} stays up (`{down}` ends it)", soft_wrap=True)
     out.print(f"demo: SUCCEEDED in {seconds:.0f} s" if ready.real_node else "demo: SIMULATED")
 
 
