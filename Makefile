@@ -39,7 +39,7 @@ format: setup ## ruff format
 
 .PHONY: unit
 unit: setup ## pure tables and golden cases without a cluster
-	@$(RUN)pytest libs services cli dev tests/contract tests/golden
+	@$(RUN)pytest libs services cli dev tests/contract tests/golden tests/chaos
 
 .PHONY: sim
 sim: setup ## all services in one process on virtual time: SEEDS=200
@@ -50,12 +50,20 @@ integration: setup ## real nats-server, real API server, the golden comparison
 	@$(RUN)pytest tests/integration
 
 .PHONY: e2e
-e2e: setup ## RayJobs on a real node with real Ray
-	@$(RUN)pytest tests/e2e
+e2e: setup ## RayJobs on a real node with real Ray (about 12 minutes)
+	@$(RUN)pytest -vv --durations=30 --durations-min=1 tests/e2e
 
 .PHONY: bench
 bench: setup ## throughput on a simulated cluster: BENCH="--idle", KUBERAY_OPERATOR=<binary> to compare
 	@$(RUN)python tests/bench/bench.py $(BENCH)
+
+.PHONY: chaos
+chaos: setup ## a fleet under every kind of fault: MINUTES=3 for a short run, CHAOS="--bus-servers 3" or "--long"
+	@$(RUN)python tests/chaos/chaos.py $(if $(MINUTES),--minutes $(MINUTES)) $(CHAOS)
+
+.PHONY: failover
+failover: setup ## how soon others take over: FAILOVER="--bus-away 600"
+	@$(RUN)python tests/chaos/failover.py $(FAILOVER)
 
 .PHONY: crds
 crds: setup ## charts/raybus-crds from the types

@@ -2,32 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import audit
 import judge
-from faults import Hands
-from history import Cluster, History, Job, Pod
-from imitation import Ray
-from leases import Leases, p99, waits
-from workload import Workload
-
-from raybus.dev.cluster import Cluster as Kubernetes
+from history import Cluster, Job, Pod
+from leases import p99, waits
+from stage import Run
 
 SHOWN = 20
-
-
-@dataclass
-class Run:
-    """Everything of one run."""
-
-    cluster: Kubernetes
-    namespace: str
-    history: History
-    ray: Ray
-    leases: Leases
-    hands: Hands
-    workload: Workload
 
 
 def report(run: Run, late: Sequence[str], say: Callable[[str], None]) -> int:
