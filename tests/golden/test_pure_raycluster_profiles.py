@@ -31,7 +31,9 @@ PROFILES: Mapping[str, ClusterSettings] = {
         feature_gates="RayMultiHostIndexing=false,RayJobDeletionPolicy=false,RayServiceIncrementalUpgrade=false,"
         "RayClusterStatusConditions=false"
     ),
-    "alpha": ClusterSettings(feature_gates="GCSFaultToleranceEmbeddedStorage=true"),
+    "alpha": ClusterSettings(
+        feature_gates="GCSFaultToleranceEmbeddedStorage=true,RayClusterNetworkPolicy=true,RayClusterMTLS=true,RayClusterHistoryServer=true"
+    ),
     "kai": ClusterSettings(batch_scheduler="kai-scheduler"),
     "volcano": ClusterSettings(batch_scheduler="volcano"),
     "yunikorn": ClusterSettings(batch_scheduler="yunikorn"),
@@ -53,11 +55,20 @@ CASES = {
     "env-ft": "env",
     "gatesoff-cluster": "gates-off",
     "gatesoff-suspend": "gates-off",
+    "rc-bad-history": "alpha",
+    "rc-bad-np-group": "alpha",
+    "rc-bad-np-mode-rules": "alpha",
     "rc-bad-rocksdb-redis": "alpha",
+    "rc-bad-tls-env": "alpha",
     "rc-ft-rocksdb": "alpha",
     "rc-ft-rocksdb-adopted": "alpha",
     "rc-ft-rocksdb-claim": "alpha",
     "rc-ft-rocksdb-options": "alpha",
+    "rc-history-server": "alpha",
+    "rc-network-policy": "alpha",
+    "rc-network-policy-egress": "alpha",
+    "rc-network-policy-foreign": "alpha",
+    "rc-tls": "alpha",
     "kai-cluster": "kai",
     "kai-plain": "kai",
     "volcano-cluster": "volcano",

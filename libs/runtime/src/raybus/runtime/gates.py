@@ -20,10 +20,10 @@ GATES: dict[str, Gate] = {
     "RayServiceIncrementalUpgrade": Gate(True, False),
     "RayCronJob": Gate(False, False),
     "SidecarSubmitterRestart": Gate(False, False),
-    "RayClusterNetworkPolicy": Gate(False, False),
+    "RayClusterNetworkPolicy": Gate(False, True),
     "GCSFaultToleranceEmbeddedStorage": Gate(False, True),
-    "RayClusterMTLS": Gate(False, False),
-    "RayClusterHistoryServer": Gate(False, False),
+    "RayClusterMTLS": Gate(False, True),
+    "RayClusterHistoryServer": Gate(False, True),
     "KubernetesWAS": Gate(False, True),
 }
 

@@ -14,6 +14,7 @@ from raybus.cluster_ctl import labels, refusals
 from raybus.cluster_ctl.auth_secret import decide_auth_secret
 from raybus.cluster_ctl.autoscaler_rbac import decide_autoscaler_rbac, named_account
 from raybus.cluster_ctl.batch.registry import decide_gang
+from raybus.cluster_ctl.certificates import decide_certificates, warn_of_expiry, without_creates
 from raybus.cluster_ctl.deletion import decide_deletion
 from raybus.cluster_ctl.fault_tolerance import cleans_up
 from raybus.cluster_ctl.gcs_storage import decide_gcs_storage
@@ -21,6 +22,8 @@ from raybus.cluster_ctl.groups import decide_group
 from raybus.cluster_ctl.head import decide_head, head_must_stay_away
 from raybus.cluster_ctl.head_service import decide_head_service
 from raybus.cluster_ctl.ingress import decide_ingress
+from raybus.cluster_ctl.lost import decide_lost, without_lost
+from raybus.cluster_ctl.network_policies import decide_network_policies
 from raybus.cluster_ctl.outcome import Outcome, join
 from raybus.cluster_ctl.phases import CLEANING_UP, RECREATING, REFUSED, RUNNING, SUSPENDING, WITHOUT_PODS, phase_of
 from raybus.cluster_ctl.replicas import decide_replicas, spans_hosts
@@ -37,9 +40,10 @@ from raybus.cluster_ctl.worker_service import decide_worker_service
 
 def decide(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Decision:
     """What is to happen for this RayCluster now."""
-    phase, why = phase_of(view, knobs)
+    present = without_lost(view, now)
+    phase, why = phase_of(present, knobs)
     if phase in PODS:
-        return _run(view, now, knobs, phase, why)
+        return _run(present if phase in (RUNNING, RECREATING) else view, now, knobs, phase, why)
     if phase == CLEANING_UP:
         return decide_deletion(view, now, knobs)
     if phase == REFUSED:
@@ -66,7 +70,7 @@ def _run(view: ClusterView, now: Instant, knobs: ClusterKnobs, phase: str, why: 
         intents=wanted.intents,
         needs=wanted.needs,
         wake_at=wanted.wake_at,
-        notes=(*news, *suspended_note(view, status.body)),
+        notes=(*news, *wanted.notes, *suspended_note(view, status.body)),
         because=because or (ready if phase == RUNNING else why,),
         progress=status.progress,
         urgent=ready_now or any(isinstance(intent, Delete) for intent in wanted.intents),
@@ -84,7 +88,8 @@ def _pods(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Outcome:
         decide_replicas(view, group, knobs) if spans_hosts(group, knobs) else decide_group(view, group, knobs)
         for group in view.cluster.spec.worker_group_specs
     )
-    return join((gang.outcome, decide_head(view, knobs), take_over_head(view, knobs), *groups))
+    pods = join((gang.outcome, decide_lost(view), decide_head(view, now, knobs), take_over_head(view, knobs), *groups))
+    return join((without_creates(view, pods), warn_of_expiry(view, now)))
 
 
 CHILDREN: tuple[Callable[[ClusterView, ClusterKnobs], Outcome], ...] = (
@@ -96,6 +101,8 @@ CHILDREN: tuple[Callable[[ClusterView, ClusterKnobs], Outcome], ...] = (
     decide_worker_service,
     decide_serve_service,
     decide_gcs_storage,
+    decide_network_policies,
+    decide_certificates,
 )
 """Everything but pods: each by itself, in the order of contract objects §0."""
 

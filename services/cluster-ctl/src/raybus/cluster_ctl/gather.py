@@ -10,11 +10,13 @@ import msgspec
 from raybus.api.decision import Ref
 from raybus.api.messages import Presence, Result
 from raybus.api.subjects import PRESENCE, RESULT
+from raybus.api.times import Instant
 from raybus.api.v1 import RayCluster
 from raybus.api.view import View
 from raybus.cluster_ctl.children import KIND_OF_TOKEN, Child, decode_child
 from raybus.cluster_ctl.claims import decode_claim
 from raybus.cluster_ctl.jobs import decode_job
+from raybus.cluster_ctl.names import is_head_name
 from raybus.cluster_ctl.pods import Pod, decode_pod
 from raybus.cluster_ctl.services import decode_service
 from raybus.cluster_ctl.view import ClusterView
@@ -54,6 +56,7 @@ def gather(view: View) -> ClusterView | None:
         services=services,
         jobs=tuple(entry.value for _, entry in view.living("job") if entry.value.owner == uid),
         resting=view.gone("pod"),
+        head_deaths=_head_deaths(view),
         refusals=known.refusals if known is not None and known.root_uid == uid else (),
         claims=tuple(entry.value for _, entry in view.living("pvc")),
         children=children,
@@ -73,3 +76,12 @@ def _others(view: View, uid: str) -> tuple[dict[tuple[str, str], Child], dict[Re
         elif token in KIND_OF_TOKEN and entry.value.owner == uid:
             children[KIND_OF_TOKEN[token], name] = entry.value
     return children, presences
+
+
+def _head_deaths(view: View) -> tuple[Instant, ...]:
+    """When heads of generated names went; those of a fixed name leave one trace at most."""
+    return tuple(
+        entry.observed_at
+        for (token, name), entry in view.entries.items()
+        if token == "pod" and entry.gone and is_head_name(name, view.name)
+    )

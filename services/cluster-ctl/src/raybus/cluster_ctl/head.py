@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from raybus.api.decision import CreatePods, PodSlot, Why
 from raybus.api.reasons import Reason
+from raybus.api.times import Instant, format_time
 from raybus.api.v1 import ClusterConditionType
 from raybus.cluster_ctl import labels, names
+from raybus.cluster_ctl.backoff import replace_at
 from raybus.cluster_ctl.batch.registry import stamped
 from raybus.cluster_ctl.build.head_pod import head_pod
 from raybus.cluster_ctl.build.pod import template_name
@@ -26,14 +28,18 @@ def head_must_stay_away(view: ClusterView) -> bool:
     return not view.heads and provisioned and meta.annotations.get(labels.NO_HEAD_RESTART) == "true"
 
 
-def decide_head(view: ClusterView, knobs: ClusterKnobs) -> Outcome:
+def decide_head(view: ClusterView, now: Instant, knobs: ClusterKnobs) -> Outcome:
     """Create the head, replace it, or delete the worse of two (ADR 0054).
 
-    A head that is on its way out counts as present: two heads would fight over the Service that workers follow.
+    A head that is on its way out counts as present: two heads would fight over the Service that workers follow. One
+    that fails again and again right after its start is left for a while (ADR 0126).
     """
     if not view.heads:
         return _create(view, knobs)
     keeper = max(view.heads, key=_worth)
+    due = replace_at(view, keeper, now) if failure(keeper) and not keeper.deleting else now
+    if due > now and len(view.heads) == 1:
+        return _back_off(view, keeper, due)
     deletes, because = [], []
     for pod in view.heads:
         why = failure(pod) or (None if pod is keeper else f"the cluster already has head {keeper.name}")
@@ -45,6 +51,13 @@ def decide_head(view: ClusterView, knobs: ClusterKnobs) -> Outcome:
             Why(reason=Reason.POD_FAILED, text=f"Deleting head pod {pod.name}: {why}.", about=view.pod_ref(pod.name))
         )
     return Outcome(tuple(deletes), tuple(because))
+
+
+def _back_off(view: ClusterView, head: Pod, due: Instant) -> Outcome:
+    text = f"Head pod {head.name} failed right after its start, like those before it: {failure(head)}."
+    step = f"kubectl logs {head.name} -n {view.ref.namespace} shows why; the next one is made at {format_time(due)}."
+    why = Why(reason=Reason.BACKING_OFF, text=text, about=view.pod_ref(head.name), next_step=step)
+    return Outcome(because=(why,), wake_at=due)
 
 
 def head_of(view: ClusterView) -> Pod | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from raybus.api.decision import Create, Json, Note, Patch, Ref
 from raybus.api.reasons import Reason
@@ -75,13 +75,7 @@ def _replace(part: str, body: Json) -> Json:
     return {"op": "add", "path": f"/metadata/{part}", "value": body["metadata"].get(part, {})}
 
 
-def _note(kind: str, reason: Reason | None, text: str, words: Words) -> Note | None:
+def _note(kind: Literal["Normal", "Warning"], reason: Reason | None, text: str, words: Words) -> Note | None:
     if reason is None:
         return None
-    return Note(
-        type="Normal" if kind == "Normal" else "Warning",
-        reason=reason,
-        action="Update",
-        text=text,
-        reporter=words.reporter,
-    )
+    return Note(type=kind, reason=reason, action="Update", text=text, reporter=words.reporter)

@@ -20,6 +20,12 @@ def head_prefix(cluster: str) -> str:
     return pod_prefix(cluster, "head")
 
 
+def is_head_name(name: str, cluster: str) -> bool:
+    """Whether a pod's name was generated for a head of `cluster`; the suffix has five characters."""
+    prefix = head_prefix(cluster)
+    return name.startswith(prefix) and len(name) == len(prefix) + 5
+
+
 def worker_prefix(cluster: str, group: str) -> str:
     """What names of a group's pods begin with."""
     return pod_prefix(f"{cluster}-{group}", "worker")

@@ -17,6 +17,7 @@ class Outcome(NamedTuple):
 
     `warnings`: what is wrong for as long as it lasts: `status.reason` says it, an Event goes with the write that does.
     `needs`: objects that no watch selects. `wake_at`: when to decide again although nothing has changed.
+    `notes`: Events of this very decision.
     """
 
     intents: tuple[Intent, ...] = ()
@@ -24,6 +25,7 @@ class Outcome(NamedTuple):
     warnings: tuple[Note, ...] = ()
     needs: tuple[Ref, ...] = ()
     wake_at: Instant | None = None
+    notes: tuple[Note, ...] = ()
 
 
 def join(outcomes: Iterable[Outcome]) -> Outcome:
@@ -35,6 +37,7 @@ def join(outcomes: Iterable[Outcome]) -> Outcome:
         tuple(note for outcome in found for note in outcome.warnings),
         tuple(dict.fromkeys(ref for outcome in found for ref in outcome.needs)),
         min((outcome.wake_at for outcome in found if outcome.wake_at is not None), default=None),
+        tuple(note for outcome in found for note in outcome.notes),
     )
 
 

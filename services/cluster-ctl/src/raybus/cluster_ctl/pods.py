@@ -22,6 +22,7 @@ class ContainerTerminated(Struct, frozen=True, rename="camel"):
     """How a container ended."""
 
     exit_code: int = 0
+    finished_at: str | None = None
     reason: str = ""
     message: str = ""
 
@@ -78,11 +79,13 @@ class _Raw(Struct, frozen=True):
 
 
 class Pod(Struct, frozen=True, kw_only=True):
-    """One pod. `owner`: UID of its controller, "" without one. `replica`: name of the replica of several hosts that it
-    belongs to, "" for a pod that is a replica by itself. `made_from`, `made_by`: hash of the spec and version of
-    the operator that it is stamped with, "" without a stamp. `ray_container`: name of the first container of the
-    template, by which its status is found (contract reconcile §10.1). `scheduled` and `ready`: the conditions, None
-    while the pod has none. `containers`, `init_containers`: in the order of the pod's status."""
+    """One pod. `owner`: UID of its controller, "" without one. `replica`: name of the replica of several hosts
+    that it belongs to, "" for a pod that is a replica by itself. `made_from`, `made_by`: hash of the spec and
+    version of the operator that it is stamped with, "" without a stamp. `due`: when a pod that is being deleted
+    should be gone (its grace included), "" for others. `served`: Services may lead to it. `ray_container`: name
+    of the first container of the template, by which its status is found (contract reconcile §10.1). `scheduled`
+    and `ready`: the conditions, None while the pod has none. `containers`, `init_containers`: in the order of
+    the pod's status."""
 
     name: str
     uid: str
@@ -96,6 +99,8 @@ class Pod(Struct, frozen=True, kw_only=True):
     resource_version: str = ""
     created: str = ""
     deleting: bool = False
+    due: str = ""
+    served: bool = False
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -153,6 +158,8 @@ def decode_pod(raw: bytes) -> Pod:
         resource_version=meta.resource_version,
         created=meta.creation_timestamp or "",
         deleting=meta.deletion_timestamp is not None,
+        due=meta.deletion_timestamp or "",
+        served=names.IDENTIFIER in meta.labels,
         phase=status.phase,
         reason=status.reason,
         message=status.message,

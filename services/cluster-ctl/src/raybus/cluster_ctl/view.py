@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from raybus.api.decision import Ref
 from raybus.api.messages import Presence, Refusal
+from raybus.api.times import Instant
 from raybus.api.v1 import RayCluster, WorkerGroupSpec
 from raybus.cluster_ctl import labels
 from raybus.cluster_ctl.children import Child
@@ -19,9 +20,11 @@ from raybus.cluster_ctl.services import Service
 
 
 class ClusterView(Struct, frozen=True, kw_only=True):
-    """One RayCluster with its children. `pods`: living pods of the cluster in name order, terminating ones included;
-    `resting`: names of pods that are gone, and must not be used again yet; `refusals`: what the API server refused.
-    `children`: those of other kinds by kind and name; `presences`: what is known of the objects that were needed."""
+    """One RayCluster with its children. `pods`: living pods of the cluster in name order, terminating ones
+    included; `resting`: names of pods that are gone, and must not be used again yet; `refusals`: what the API
+    server refused. `lost`: pods that should have been gone long ago, and are not among `pods` any more (ADR
+    0125); `head_deaths`: when heads went within the last day. `children`: those of other kinds by kind and
+    name; `presences`: what is known of the objects that were needed."""
 
     cluster: RayCluster
     pods: tuple[Pod, ...] = ()
@@ -29,6 +32,8 @@ class ClusterView(Struct, frozen=True, kw_only=True):
     jobs: tuple[Job, ...] = ()
     claims: tuple[Claim, ...] = ()
     resting: frozenset[str] = frozenset()
+    lost: tuple[Pod, ...] = ()
+    head_deaths: tuple[Instant, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     children: Mapping[tuple[str, str], Child] = {}
     presences: Mapping[Ref, Presence] = {}

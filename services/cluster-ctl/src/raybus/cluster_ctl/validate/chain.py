@@ -11,6 +11,8 @@ from raybus.cluster_ctl.build.ports import head_ports
 from raybus.cluster_ctl.labels import MAX_CLUSTER_NAME
 from raybus.cluster_ctl.validate import groups, options, storage
 from raybus.cluster_ctl.validate.gates import closed_gate
+from raybus.cluster_ctl.validate.history import history_server
+from raybus.cluster_ctl.validate.network import network_policy, tls_is_ours
 
 Check = Callable[[RayCluster], str | None]
 
@@ -73,7 +75,10 @@ SPEC: tuple[Check, ...] = (
     options.autoscaler_v2_restart_policy,
     options.autoscaler_idle_timeout,
     options.autoscaler_reserved_env,
+    history_server,
     options.auth_versions,
+    network_policy,
+    tls_is_ours,
     groups.distinct_names,
     _service_ports,
     _upgrade_type,
@@ -88,7 +93,7 @@ def invalid_metadata(cluster: RayCluster) -> str | None:
 
 def invalid_spec(cluster: RayCluster, gates: Container[str]) -> str | None:
     """What is wrong with the spec, None if nothing; `gates`: the feature gates that are open."""
-    return _first(SPEC, cluster) or closed_gate(cluster, gates)
+    return closed_gate(cluster, gates) or _first(SPEC, cluster)
 
 
 def _first(checks: Iterable[Check], cluster: RayCluster) -> str | None:
