@@ -13,7 +13,7 @@ from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.testkit import rayclusters as kit
 
 FINALIZER = "ray.io/gcs-ft-redis-cleanup-finalizer"
-DELETED = parse_time("2026-01-01T00:00:00Z")
+DELETED = parse_time(kit.TERMINATING_SINCE)
 SOON, LATE = Instant(DELETED + 10), Instant(DELETED + 301)
 REDIS = {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}
 

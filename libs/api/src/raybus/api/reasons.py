@@ -127,6 +127,8 @@ class Reason(StrEnum):
     SUSPENDED = "Suspended"
     RECREATING = "Recreating"
     CLEANING_UP = "CleaningUp"
+    POD_LOST = "PodLost"
+    BACKING_OFF = "BackingOff"
     SCALED_UP = "ScaledUp"
     SCALED_DOWN = "ScaledDown"
     POD_FAILED = "PodFailed"

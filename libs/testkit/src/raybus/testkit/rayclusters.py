@@ -91,9 +91,12 @@ PENDING: Json = {"phase": "Pending"}
 READY: Json = {"phase": "Running", "podIP": "10.1.0.7", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def terminating(obj: Json) -> Json:
+TERMINATING_SINCE = "2027-01-15T08:00:00Z"
+
+
+def terminating(obj: Json, since: str = TERMINATING_SINCE) -> Json:
     """The same object with a deletion timestamp."""
-    return {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    return {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": since}}
 
 
 def view_of(
