@@ -47,8 +47,8 @@ class Struck(NamedTuple):
 
 @dataclass
 class Hands:
-    """What faults are made with, and what they leave for the judge. `disturbed`: when the bus or the API server were
-    not well; `unread`: kinds of which one was made at the present time."""
+    """What faults are made with, and what they leave for the judge. `disturbed`: when the bus was not well;
+    `away`: its servers that stay away until the end."""
 
     stack: ChaosStack
     proxies: Proxies
@@ -68,7 +68,7 @@ class Hands:
 
     @contextmanager
     def disturbing(self) -> Iterator[None]:
-        """Meanwhile nobody can be expected to take over in time."""
+        """Meanwhile the bus is not well, and nobody can be expected to take over in time."""
         began = time.time()
         try:
             yield
@@ -192,38 +192,35 @@ async def full_store(hands: Hands, fault: Fault) -> str:
 
 async def api_away(hands: Hands, fault: Fault) -> str:
     """SIGKILL the API server, and start it again."""
-    with hands.disturbing():
-        await asyncio.to_thread(hands.api_server.kill)
-        await asyncio.sleep(fault.seconds)
-        await asyncio.to_thread(hands.api_server.back)
-        await until_api(hands.api)
+    await asyncio.to_thread(hands.api_server.kill)
+    await asyncio.sleep(fault.seconds)
+    await asyncio.to_thread(hands.api_server.back)
+    await until_api(hands.api)
     return "kube-apiserver"
 
 
 async def black_hole(hands: Hands, fault: Fault) -> str:
     """All connections between a service and the API server stand still, and so do new ones."""
     proxies = hands.proxies.of(fault.target)
-    with hands.disturbing():
+    for proxy in proxies:
+        proxy.hold()
+    try:
+        await asyncio.sleep(fault.seconds)
+    finally:
         for proxy in proxies:
-            proxy.hold()
-        try:
-            await asyncio.sleep(fault.seconds)
-        finally:
-            for proxy in proxies:
-                proxy.open()
+            proxy.open()
     return fault.target
 
 
 async def storm(hands: Hands, fault: Fault) -> str:
     """Every request to the API server is answered with 429 and Retry-After."""
-    with hands.disturbing():
+    for proxy in hands.proxies.by_name.values():
+        proxy.busy = True
+    try:
+        await asyncio.sleep(fault.seconds)
+    finally:
         for proxy in hands.proxies.by_name.values():
-            proxy.busy = True
-        try:
-            await asyncio.sleep(fault.seconds)
-        finally:
-            for proxy in hands.proxies.by_name.values():
-                proxy.busy = False
+            proxy.busy = False
     return "all"
 
 
