@@ -90,7 +90,7 @@ def test_gates_keep_their_defaults_and_take_what_is_built() -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("Nope=true", "unknown"), ("RayCronJob=maybe", "not true or false"), ("RayClusterMTLS=true", "does not have")],
+    [("Nope=true", "unknown"), ("RayCronJob=maybe", "not true or false"), ("RayCronJob=true", "does not have")],
     ids=["unknown gate", "no boolean", "not built yet"],
 )
 def test_a_gate_that_would_be_ignored_is_refused(text: str, says: str) -> None:

@@ -83,6 +83,15 @@ def test_policies_follow_the_spec_and_go_with_it() -> None:
     assert [i.ref.name for i in gone if isinstance(i, Delete)] == ["c-head", "c-workers-a"]
 
 
+def test_what_the_api_server_leaves_out_is_no_difference() -> None:
+    cluster = isolated(
+        {"head": {"egressRules": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": []}}], "ports": []}]}}
+    )
+    (there,) = stored(decide(cluster), "NetworkPolicy")
+    there["spec"]["egress"][1] = {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}
+    assert not [i for i in decide(cluster, there).intents if isinstance(i, Patch)]
+
+
 def test_a_policy_of_somebody_else_is_not_ours_to_delete() -> None:
     foreign = stored(decide(isolated({})), "NetworkPolicy")[0]
     foreign["metadata"]["ownerReferences"] = []

@@ -91,13 +91,17 @@ def test_an_ingress_follows_the_spec_and_nothing_else_touches_it() -> None:
         enableIngress=True, annotations={"a": "1", "kubectl.kubernetes.io/last-applied-configuration": "x"}
     )
     made = body(decide(first), "Ingress", "c-head-ingress")
-    assert made["metadata"]["annotations"] == {"a": "1"}
+    assert made["metadata"]["annotations"] == {"a": "1", "raybus.io/annotations": "a"}
     with_class = {**made, "spec": {**made["spec"], "ingressClassName": "given"}}
     assert not [i for i in decide(first, stored(with_class)).intents if isinstance(i, Patch)]
+    with_class["metadata"]["annotations"] |= {"cloud.test/backend": "x"}
+    assert not [i for i in decide(first, stored(with_class)).intents if isinstance(i, Patch)], "of another controller"
     changed = with_head(enableIngress=True, annotations={"b": "2"})
     patch = find(decide(changed, stored(with_class)), "Ingress", "c-head-ingress")
     assert isinstance(patch, Patch) and patch.resource_version == "7"
-    assert [operation["path"] for operation in patch.operations] == ["/metadata/annotations"]
+    assert [(operation["path"], operation["value"]) for operation in patch.operations] == [
+        ("/metadata/annotations", {"cloud.test/backend": "x", "b": "2", "raybus.io/annotations": "b"})
+    ]
 
 
 def test_a_foreign_ingress_is_said_and_the_cluster_becomes_ready() -> None:

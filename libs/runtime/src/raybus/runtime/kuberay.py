@@ -67,7 +67,7 @@ FOREIGN: tuple[Foreign, ...] = (
         *("", "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV", ""),
         "nothing is decided anew without a change or a due time, so there is no interval",
     ),
-    Foreign("", "USE_INGRESS_ON_OPENSHIFT", "", "enableIngress is refused on the RayCluster until it is built"),
+    Foreign("", "USE_INGRESS_ON_OPENSHIFT", "", "Ingresses are made everywhere; --openshift-routes asks for Routes"),
     Foreign("", "ENABLE_ZERO_DOWNTIME", "", "RayServices are not handled yet and say so"),
 )
 

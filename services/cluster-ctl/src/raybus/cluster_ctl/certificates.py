@@ -22,7 +22,7 @@ from raybus.cluster_ctl.build.certificates import (
 )
 from raybus.cluster_ctl.build.head_address import head_address
 from raybus.cluster_ctl.children import Child
-from raybus.cluster_ctl.keeping import place_of, ref_of
+from raybus.cluster_ctl.keeping import differing_parts, place_of, ref_of
 from raybus.cluster_ctl.outcome import Outcome
 from raybus.cluster_ctl.pods import Pod
 from raybus.cluster_ctl.settings import ClusterKnobs
@@ -119,8 +119,8 @@ def _changes(there: Child, body: Json) -> Iterator[Json]:
     for field in ("dnsNames", "ipAddresses"):
         if set(there.spec.get(field) or ()) != set(body["spec"][field]):
             yield {"op": "add", "path": f"/spec/{field}", "value": body["spec"][field]}
-    if there.labels != body["metadata"]["labels"]:
-        yield {"op": "add", "path": "/metadata/labels", "value": body["metadata"]["labels"]}
+    if "labels" in differing_parts(there, {"metadata": body["metadata"]}):
+        yield {"op": "add", "path": "/metadata/labels", "value": {**there.labels, **body["metadata"]["labels"]}}
 
 
 def _create(body: Json) -> Create:

@@ -43,7 +43,7 @@ def _kept(view: ClusterView, wanted: dict[str, Json]) -> Iterator[Create | Patch
         there = view.children.get((KIND, name))
         if there is None:
             yield create_child(body, _WORDS, taken=_collision(body))
-        elif parts := [part for part in differing_parts(there, body) if part != "annotations"]:
+        elif parts := differing_parts(there, body):
             yield replace_parts(there, body, parts, _WORDS)
 
 

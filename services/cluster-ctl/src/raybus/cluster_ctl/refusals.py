@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from raybus.api.decision import CreatePods, Delete, Intent, Ref, Why
+from raybus.api.kinds import BY_KIND
 from raybus.api.messages import Refusal, fingerprint
 from raybus.api.reasons import Reason
 from raybus.cluster_ctl import labels
 from raybus.cluster_ctl.status import Trouble
 from raybus.cluster_ctl.view import ClusterView
 
-_FORBIDDEN = 403
+_FORBIDDEN, _NOT_FOUND = 403, 404
 _NAME_TAKEN = "name-taken"
 _REPLACEABLE = ("ServiceAccount", "Role", "RoleBinding", "Ingress")
 _NEXT_STEPS = {
@@ -78,7 +79,16 @@ def explain(view: ClusterView, intents: Sequence[Intent]) -> tuple[Why, ...]:
 def _why(refusal: Refusal) -> Why:
     reason = classify(refusal)
     text = f"The API server refuses to {refusal.verb} {_name(refusal.ref)}: {refusal.message}"
-    return Why(reason=reason, text=text, about=refusal.ref, next_step=_NEXT_STEPS[reason])
+    return Why(reason=reason, text=text, about=refusal.ref, next_step=_next_step(refusal, reason))
+
+
+def _next_step(refusal: Refusal, reason: Reason) -> str:
+    kind = BY_KIND[refusal.ref.kind]
+    if reason != Reason.REFUSED_BY_API_SERVER or refusal.ref.kind == "Pod":
+        return _NEXT_STEPS[reason]
+    if refusal.code == _NOT_FOUND:
+        return f"Install what brings {kind.plural} of {kind.api_version}; it is tried again by itself."
+    return f"Correct what the RayCluster's spec says of this {refusal.ref.kind}."
 
 
 def _name(ref: Ref) -> str:

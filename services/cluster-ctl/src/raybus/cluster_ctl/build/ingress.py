@@ -8,6 +8,7 @@ from raybus.cluster_ctl import labels, names
 from raybus.cluster_ctl.build.head_address import head_service_name
 from raybus.cluster_ctl.build.ownership import child_metadata
 from raybus.cluster_ctl.build.ports import dashboard_port
+from raybus.cluster_ctl.keeping import listed
 
 CLASS = "kubernetes.io/ingress.class"
 _OF_KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
@@ -31,6 +32,8 @@ def ingress(cluster: RayCluster) -> Json:
     if options.tls:
         spec["tls"] = list(options.tls)
     metadata = _metadata(cluster, names.short_name(f"{cluster.metadata.name}-head-ingress"), (CLASS, _OF_KUBECTL))
+    if "annotations" in metadata:
+        metadata["annotations"] = listed(metadata["annotations"])
     return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec}
 
 
