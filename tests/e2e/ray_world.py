@@ -160,11 +160,11 @@ def cut_off(pod: Json, port: int) -> Iterator[None]:
 
 
 def _process_of(pod: Json) -> int:
-    """Any process of a pod on this machine: its control group is named after the pod."""
-    group = f"pod{pod['metadata']['uid']}"
+    """Any process of a pod on this machine: its control group is named after the pod, by systemd with underscores."""
+    group = f"pod{pod['metadata']['uid']}".replace("-", "_")
     for path in Path("/proc").glob("[0-9]*/cgroup"):
         try:
-            if group in path.read_text():
+            if group in path.read_text().replace("-", "_"):
                 return int(path.parent.name)
         except (FileNotFoundError, ProcessLookupError):
             continue

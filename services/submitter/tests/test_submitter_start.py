@@ -1,6 +1,8 @@
 """Waiting for the cluster and submitting, against a dashboard on loopback."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,38 @@ def test_waits_until_the_cluster_is_healthy_and_says_why(capfd: pytest.CaptureFi
         wait_for_cluster(options(dashboard).address, FAST)
     out = capfd.readouterr().out
     assert out == f"INFO -- Waiting for the Ray cluster at http://{dashboard.address}: its health check says 503\n"
+
+
+def resolving(results: list[int]) -> Callable[..., list[object]]:
+    """A name server whose answers fail with these codes of getaddrinfo, the last one again and again."""
+
+    def fail(*_: object) -> list[object]:
+        raise socket.gaierror(results.pop(0) if len(results) > 1 else results[0], "no")
+
+    return fail
+
+
+def test_gives_up_a_cluster_whose_name_is_gone_for_long(
+    dashboard: FakeDashboard, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    address = options(dashboard).address
+    monkeypatch.setattr(socket, "getaddrinfo", resolving([socket.EAI_AGAIN, socket.EAI_NODATA, socket.EAI_NONAME]))
+    with pytest.raises(Unreachable, match="is gone: its name does not resolve"):
+        wait_for_cluster(address, Timing(first_wait=0.01, longest_wait=0.01, give_up=0.05))
+    assert capfd.readouterr().out.count("Waiting for the Ray cluster") == 1
+
+
+def test_a_name_server_in_trouble_is_waited_for(dashboard: FakeDashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    address, real = options(dashboard).address, socket.getaddrinfo
+    troubled = iter([socket.EAI_NONAME] + [socket.EAI_AGAIN] * 20)
+
+    def resolve(*arguments: Any, **named: Any) -> Any:
+        if (code := next(troubled, None)) is not None:
+            raise socket.gaierror(code, "no")
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    wait_for_cluster(address, Timing(first_wait=0.01, longest_wait=0.01, give_up=0.05))
 
 
 def test_submits_what_was_asked(dashboard: FakeDashboard, capfd: pytest.CaptureFixture[str]) -> None:

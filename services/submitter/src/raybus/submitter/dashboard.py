@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,10 @@ _MAX_BODY = 64 << 20
 
 class Unreachable(Exception):
     """No usable answer now; may get better by itself. The text says why."""
+
+
+class NoSuchName(Unreachable):
+    """The name server says that there is no such name: the cluster's Service is not there (any more)."""
 
 
 class Refused(Exception):
@@ -144,6 +149,8 @@ def _call(
             connection.request(method, address.prefix + path, body, {"Host": address.authority, **headers})
             answer = connection.getresponse()
             content = answer.read(_MAX_BODY + 1)
+    except socket.gaierror as error:
+        raise (NoSuchName if error.errno == socket.EAI_NONAME else Unreachable)(reason(error)) from error
     except (OSError, http.client.HTTPException) as error:
         raise Unreachable(reason(error)) from error
     if len(content) > _MAX_BODY:

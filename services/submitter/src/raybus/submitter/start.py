@@ -4,21 +4,29 @@ import time
 
 from raybus.submitter import say
 from raybus.submitter.address import Address
-from raybus.submitter.dashboard import Unreachable, check_health, get_job, submit
+from raybus.submitter.dashboard import NoSuchName, Unreachable, check_health, get_job, submit
 from raybus.submitter.options import Options
 from raybus.submitter.timing import Timing
 
 
 def wait_for_cluster(address: Address, timing: Timing) -> None:
-    """Return once the cluster's health check succeeds; without end, since the RayJob's own deadlines end it (contract
-    rayjob §3.2). Says what it waits for: at once, when the reason changes, and now and then."""
-    tries, said, said_at = 0, "", 0.0
+    """Return once the cluster's health check succeeds; without end while the cluster is there, since the RayJob's own
+    deadlines end it (contract rayjob §3.2). Says what it waits for: at once, when the reason changes, and now and then.
+
+    Raises Unreachable when the cluster's name has been unknown for `timing.give_up` seconds: the cluster was deleted
+    (ADR 0080).
+    """
+    tries, said, said_at, known_at = 0, "", 0.0, time.monotonic()
     while True:
         try:
             return check_health(address, timing.call)
         except Unreachable as error:
             tries += 1
             now = time.monotonic()
+            if not isinstance(error, NoSuchName):
+                known_at = now
+            elif now - known_at > timing.give_up:
+                raise Unreachable(f"the Ray cluster at {address} is gone: {error}") from error
             if str(error) != said or now - said_at >= timing.remind:
                 said, said_at = str(error), now
                 say.info(f"Waiting for the Ray cluster at {address}: {said}")
