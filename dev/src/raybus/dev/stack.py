@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from raybus.bus.server_config import Server, server_config
+from raybus.bus.streams import LEAST_STORE
 from raybus.dev.cluster import Cluster
 from raybus.dev.errors import DevError
 from raybus.dev.process import direct_environment, end_group, last_line
@@ -87,6 +88,7 @@ class Stack:
         unknown = set(self.replicas) - set(SERVICES)
         if unknown:
             raise DevError(f"There is no service {', '.join(sorted(unknown))}; there are {', '.join(SERVICES)}.")
+        check_room(self.folder, self.bus_servers)
         self._claim()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
@@ -246,6 +248,19 @@ class Stack:
         path = state_file(self.folder)
         path.write_text(json.dumps({"nats_url": self.nats_url, "password": self.passwords[READER], "pids": self.pids}))
         path.chmod(0o600)
+
+
+def check_room(folder: Path, bus_servers: int) -> None:
+    """Raises DevError when `folder` cannot be made, or its volume has no room for what the bus sets aside."""
+    present = next(path for path in (folder, *folder.parents) if path.exists())
+    free, needed = shutil.disk_usage(present).free, bus_servers * LEAST_STORE
+    if not os.access(present, os.W_OK) or not present.is_dir():
+        raise DevError(f"There is no place for the bus: {present} is not a folder that we may write into.")
+    if free < needed:
+        raise DevError(
+            f"No room for the bus: the volume of {present} has {free >> 20} MB free, needed are {needed >> 20}."
+            " Free some, or let XDG_CACHE_HOME name a folder on another volume."
+        )
 
 
 def process_name(base: str, number: int) -> str:

@@ -11,13 +11,15 @@ from raybus.api.schema import OURS
 from raybus.bus import jetstream as js
 from raybus.bus.errors import ServerUnfit, StreamMismatch
 from raybus.bus.nats_bus import BUCKET, NatsBus
-from raybus.bus.port import BusError
+from raybus.bus.port import BusError, StoreFull
 from raybus.bus.saying import Saying
 
 API_LEVEL = 5
 """The JetStream API level of nats-server 2.15; servers before 2.11 have none and ignore unknown settings silently."""
 TIMELINE_BYTES = 512 << 20
 """Byte limit of TIMELINE, set aside by the server at once; beyond it the oldest entries go first."""
+LEAST_STORE = 2 * TIMELINE_BYTES
+"""Bytes that JetStream should have at least: TIMELINE's, and as much for all other streams."""
 DAY = 24 * 3600
 LOOK_EVERY = 1.0
 """Seconds between two looks whether all streams (still) exist."""
@@ -121,7 +123,8 @@ async def ensure_streams(bus: NatsBus, cluster: str, replicas: int = 1) -> None:
     for. Only the watcher's bus user may (design §2). `cluster`: see CLUSTER. `replicas`: 1, or 3 on a cluster of
     servers. While the servers cannot do it (yet), tries again and says so in the log.
 
-    Raises StreamMismatch: before anything is touched when one of them is not ours, or when the server refuses one.
+    Raises StreamMismatch: before anything is touched when one of them is not ours, or when the server refuses one;
+    ServerUnfit when it has no room for one.
     """
     saying = Saying()
     for name in STREAMS:
@@ -135,6 +138,9 @@ async def ensure_streams(bus: NatsBus, cluster: str, replicas: int = 1) -> None:
                 break
             except StreamMismatch:
                 raise
+            except StoreFull as error:
+                least = f"{LEAST_STORE >> 20} MB (max_file_store)"
+                raise ServerUnfit(f"{error}; give JetStream at least {least}, on a volume that has them") from error
             except BusError as error:
                 saying.say("waiting to make a stream", stream=name, why=str(error))
                 await asyncio.sleep(TRY_AGAIN)
@@ -276,8 +282,10 @@ async def _ensure(bus: NatsBus, name: str, wanted: Mapping[str, Any]) -> None:
     if info.error is None and differences(wanted, info.config):
         _refuse_foreign(name, wanted, info.config)
         info = await bus.api(f"STREAM.UPDATE.{name}", wanted, js.StreamInfo)
-    if info.error is not None and (info.error.code == 503 or info.error.err_code in js.PASSING | js.FULL):
+    if info.error is not None and (info.error.code == 503 or info.error.err_code in js.PASSING):
         raise BusError(f"stream {name}: {info.error.description}")
+    if info.error is not None and info.error.err_code in js.FULL:
+        raise StoreFull(f"the bus has no room for stream {name}: {info.error.description}")
     if info.error is not None:
         raise StreamMismatch(f"the bus refuses stream {name} as Raybus needs it: {info.error.description}")
     compare(name, wanted, info.config)

@@ -96,8 +96,9 @@ def _check_foreign(environment: Mapping[str, str], document: Mapping[str, Any], 
 def at_least_one(settings: Any, *names: str) -> None:
     """Raises SettingsError for a number below 1."""
     for name in names:
-        if getattr(settings, name) < 1:
-            raise SettingsError(f"{name.replace('_', '-')}: {getattr(settings, name)} is too small, it must be at least 1")
+        number = getattr(settings, name)
+        if number < 1:
+            raise SettingsError(f"{name.replace('_', '-')}: {number} is too small, it must be at least 1")
 
 
 def _camel(name: str) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from raybus.runtime.common import CommonSettings
-from raybus.runtime.settings import setting
+from raybus.runtime.settings import at_least_one, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,3 +15,8 @@ class ApplierSettings(CommonSettings):
     )
     max_in_flight: int = setting(16, "Requests to the API server under way at once (issue 5: more do not pay).")
     max_held: int = setting(1024, "Decisions held at the same time; further ones wait on the bus.")
+
+    def __post_init__(self) -> None:
+        """Raises SettingsError for a limit with which nothing would ever be done."""
+        super().__post_init__()
+        at_least_one(self, "max_in_flight", "max_held")

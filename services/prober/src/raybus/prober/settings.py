@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from raybus.runtime.common import CommonSettings
-from raybus.runtime.settings import setting
+from raybus.runtime.settings import at_least_one, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,3 +21,8 @@ class ProberSettings(CommonSettings):
         "", "Kubeconfig file; empty = KUBECONFIG, else the pod's service account. Only read if one of the two is on."
     )
     max_calls: int = setting(256, "Calls to dashboards under way at once.")
+
+    def __post_init__(self) -> None:
+        """Raises SettingsError for a limit with which nothing would ever be done."""
+        super().__post_init__()
+        at_least_one(self, "max_calls")
