@@ -38,7 +38,7 @@ class Target(NamedTuple):
 
 class Fault(NamedTuple):
     """What happens to one request. `before`, `after`: seconds on the way there and back. `error`: instead of the
-    answer; `effect`: whether the request is carried out all the same."""
+    answer; `effect`: whether the request is carried out all the same, for a time-out perhaps long after it."""
 
     before: float = 0.0
     after: float = 0.0
@@ -163,6 +163,8 @@ class Connection:
         fault = self.fault(request)
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         _later(fault.before, self._arrive, request, fault, answer)
+        if fault.error == "timeout":
+            _later(request.timeout, _resolve, answer, self._failure(request, fault))
         return await answer
 
     def close(self) -> None:
@@ -225,8 +227,8 @@ class Connection:
                 outcome = _of(request, error)
             if fault.error:
                 outcome = self._failure(request, fault)
-        delay = request.timeout if fault.error == "timeout" and not self.down else fault.after
-        _later(delay, _resolve, answer, outcome)
+        if fault.error != "timeout":
+            _later(fault.after, _resolve, answer, outcome)
 
     def _failure(self, request: Request, fault: Fault) -> KubeError:
         if self.down or fault.error == "refused":

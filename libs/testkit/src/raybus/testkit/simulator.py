@@ -4,6 +4,7 @@ Everything comes from the seed, so a run repeats exactly (`make sim SEED=n`).
 """
 
 import asyncio
+import hashlib
 import random
 from dataclasses import dataclass, field
 
@@ -31,12 +32,13 @@ REST = 6.0
 @dataclass
 class Outcome:
     """`wrong`: what was violated, "" for a good run. `story`: what happened, line by line. `settled`: seconds from the
-    end of all faults until rest."""
+    end of all faults until rest. `digest`: of every write to Kubernetes and the bus: equal runs have equal ones."""
 
     seed: int
     wrong: str = ""
     story: list[str] = field(default_factory=list)
     settled: float = 0.0
+    digest: str = ""
 
 
 def simulate(seed: int) -> Outcome:
@@ -84,6 +86,9 @@ class Run:
         self._fences.processes = {process.name: process for process in self._processes}
         self._stage = Stage(world, self._processes, rng, self._note, self._wiped)
         self._most_skew = 0.0
+        self._digest = hashlib.blake2s()
+        world.api.store.observers.append(lambda change: self._digest.update(change.raw))
+        world.bus.observers.append(lambda _, message: self._digest.update(message.data))
         falling = world.chance("submitters")
         world.submitters.falls = lambda: falling.random() < 0.03 and world.time < START + TROUBLED
 
@@ -103,6 +108,7 @@ class Run:
             heal(self._stage)
             self._note("all faults have ended")
             await self._rest()
+        self.outcome.digest = self._digest.hexdigest()
         self.outcome.wrong = "\n".join(str(v) for v in self._ledger.violations[:5])
 
     async def _work(self, workload: Workload) -> None:
