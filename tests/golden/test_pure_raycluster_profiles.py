@@ -32,7 +32,8 @@ PROFILES: Mapping[str, ClusterSettings] = {
         "RayClusterStatusConditions=false"
     ),
     "alpha": ClusterSettings(
-        feature_gates="GCSFaultToleranceEmbeddedStorage=true,RayClusterNetworkPolicy=true,RayClusterMTLS=true,RayClusterHistoryServer=true"
+        feature_gates="GCSFaultToleranceEmbeddedStorage=true,RayClusterNetworkPolicy=true,RayClusterMTLS=true,"
+        "RayClusterHistoryServer=true"
     ),
     "kai": ClusterSettings(batch_scheduler="kai-scheduler"),
     "volcano": ClusterSettings(batch_scheduler="volcano"),

@@ -31,7 +31,7 @@ class CommonSettings:
         "info", "debug, info, warning or error; zap's panic and numbers are understood too.", flags=("zap-log-level",)
     )
     watch_namespace: tuple[str, ...] = setting((), "Namespaces to look at, with commas; empty = all.")
-    feature_gates: str = setting("", "Comma-separated Name=true|false.")
+    feature_gates: str = setting("", "Comma-separated Name=true|false, the same for all services.")
     batch_scheduler: Literal["", "volcano", "yunikorn", "scheduler-plugins", "kai-scheduler"] = setting(
         "", "Scheduler that places the pods of a cluster together; empty = none."
     )
