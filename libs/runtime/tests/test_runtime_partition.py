@@ -30,6 +30,7 @@ from raybus.api.names import partition_of
 from raybus.api.reasons import Reason
 from raybus.api.times import Instant
 from raybus.api.view import View
+from raybus.runtime.calm import Calm
 from raybus.runtime.controller import Controller
 from raybus.runtime.partition import Partition
 from raybus.testkit.fake_bus import BusServer, FakeBus
@@ -65,7 +66,7 @@ class World:
         self.bus: FakeBus = self.server.connect()
         decoders = {"rayjob": msgspec.json.decode, "raycluster": msgspec.json.decode}
         controller = Controller("job", decoders, lambda view: view if view.get("rayjob", NAME) else None, decide, None)
-        self.partition = Partition(controller, PARTITION, Epoch(1, 7), self.server.connect(), self.now)
+        self.partition = Partition(controller, PARTITION, Epoch(1, 7), self.server.connect(), self.now, Calm(loop.time))
         self.task = asyncio.create_task(self.partition.run())
 
     async def mark(self) -> None:
@@ -224,6 +225,27 @@ def test_a_status_that_counts_progress_waits_for_a_second_of_quiet_and_five_at_m
         assert await world.take() is not None
 
     scenario(story)
+
+
+def test_other_reasons_for_waiting_alone_wait_for_quiet_as_well() -> None:
+    def waits(view: View, now: Instant, knobs: None) -> Decision:
+        return Decision(status=None, because=(Why(reason=Reason.STARTED, text=f"{len(view.entries)} objects"),))
+
+    async def story(world: World) -> None:
+        await world.mark()
+        await world.job()
+        await asyncio.sleep(0.5)
+        for number in range(6):
+            await world.publish("raycluster", f"c{number}", {})
+            await asyncio.sleep(0.5)
+        await asyncio.sleep(1)
+        lines = await world.bus.history("TIMELINE", subjects.timeline("rayjob", NS, NAME))
+        assert [msgspec.json.decode(line.data, type=TimelineEntry).because[0].text for line in lines] == [
+            "1 objects",
+            "7 objects",
+        ]
+
+    scenario(story, waits)
 
 
 def test_asks_are_published_once_and_cleared_when_the_root_goes() -> None:

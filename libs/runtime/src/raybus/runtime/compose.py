@@ -28,7 +28,7 @@ class Composed(NamedTuple):
 def compose(root: Root, stored: Stored, decision: Decision, result: Result | None, now: Instant) -> Composed:
     """What is left of `decision` once everything that is stored already, or refused for now, is taken out."""
     refused = _refused(result, root, now)
-    intents = tuple(intent for intent in decision.intents if fingerprint(intent) not in refused)
+    intents = tuple(i for i in decision.intents if fingerprint(i) not in refused) if refused else decision.intents
     left_out = len(intents) < len(decision.intents)
     status = decision.status if decision.status is not None and decision.status != (stored.status or {}) else None
     first, last = _finalizers(stored, decision.finalizers)
@@ -69,12 +69,27 @@ def _finalizers(stored: Stored, wanted: frozenset[str] | None) -> tuple[tuple[st
     return first, last
 
 
-def same_message(sent: bytes, intent: IntentMessage) -> tuple[bool, bytes]:
-    """(whether `intent` says what `sent` said, its own key). The version matters only where it is a fence."""
+def same_message(sent: IntentMessage, intent: IntentMessage) -> bool:
+    """Whether `intent` says what `sent` said. The version matters only where it is a fence."""
     fenced = intent.status is not None or intent.finalizers_first is not None or intent.finalizers_last is not None
-    root = intent.root if fenced else msgspec.structs.replace(intent.root, resource_version="")
-    key = msgspec.json.encode(msgspec.structs.replace(intent, root=root))
-    return key == sent, key
+    version = intent.root.resource_version if fenced else sent.root.resource_version
+    root = msgspec.structs.replace(intent.root, resource_version=version)
+    return msgspec.structs.replace(intent, root=root) == sent
+
+
+def covered(sent: IntentMessage, intent: IntentMessage) -> bool:
+    """Whether `intent` asks for nothing but a part of the children that `sent` asked for."""
+    only_children = intent.status is None and intent.finalizers_first is None and intent.finalizers_last is None
+    if not only_children or intent.notes or intent.root.uid != sent.root.uid:
+        return False
+    return all(any(_within(wish, earlier) for earlier in sent.intents) for wish in intent.intents)
+
+
+def _within(wish: Intent, earlier: Intent) -> bool:
+    if isinstance(wish, CreatePods) and isinstance(earlier, CreatePods):
+        rest = {slot.name for slot in wish.slots} <= {slot.name for slot in earlier.slots}
+        return rest and msgspec.structs.replace(wish, slots=earlier.slots) == earlier
+    return wish == earlier
 
 
 def phase_change(stored: Stored, status: Json | None) -> str:

@@ -9,6 +9,7 @@ import structlog
 from raybus.api.times import Instant
 from raybus.bus.partitions import Lost, Partitions, Taken
 from raybus.bus.port import Bus
+from raybus.runtime.calm import Calm
 from raybus.runtime.common import CommonSettings
 from raybus.runtime.controller import Controller
 from raybus.runtime.health import Health
@@ -54,12 +55,12 @@ class Loops:
 
     async def run(self, partitions: Partitions) -> None:
         """Begin and end loops as partitions come and go, until cancelled."""
-        owned = metrics.OWNED.labels(f"{self._controllers[0].name}-ctl")
+        owned, calm = metrics.OWNED.labels(f"{self._controllers[0].name}-ctl"), Calm(asyncio.get_running_loop().time)
         try:
             async for change in partitions.changes():
                 match change:
                     case Taken(number, epoch):
-                        loops = [Partition(c, number, epoch, self._bus, self._now) for c in self._controllers]
+                        loops = [Partition(c, number, epoch, self._bus, self._now, calm) for c in self._controllers]
                         self._running[number] = [(loop, asyncio.create_task(_forever(loop))) for loop in loops]
                     case Lost(number, why):
                         log.info("partition lost", partition=number, why=why)

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 import structlog
-from msgspec import Struct
 
 from raybus.api import subjects
 from raybus.api.decision import Decision
@@ -33,8 +32,10 @@ from raybus.api.times import Instant
 from raybus.bus.port import Bus, BusError, Loaded, Reset
 from raybus.runtime.behind import Behind
 from raybus.runtime.cache import PartitionCache, RootKey, RootState, root_label
-from raybus.runtime.compose import Composed, compose, phase_change, same_message, sentences
+from raybus.runtime.calm import Calm
+from raybus.runtime.compose import Composed, compose, phase_change, sentences
 from raybus.runtime.controller import Controller
+from raybus.runtime.sent import Sent, news
 from raybus.telemetry import metrics
 from raybus.telemetry.traces import span, trace_id
 
@@ -50,26 +51,21 @@ IN_FLIGHT = 64
 log = structlog.get_logger()
 
 
-class Sent(Struct):
-    """What was last published about one root, to leave out what would say nothing new."""
-
-    intent: bytes = b""
-    at_seq: int = 0
-    generation: int = -1
-    asks: bytes | None = None
-    because: bytes = b""
-    held_since: float | None = None
-    timer: asyncio.TimerHandle | None = None
-
-
 class Partition:
     """One owned partition. `run` follows its view until it is cancelled; `problem` says why it does not decide,
     `behind` about which roots it does not because it is too old."""
 
     def __init__(
-        self, controller: Controller[Any, Any], number: int, epoch: Epoch, bus: Bus, now: Callable[[], Instant]
+        self,
+        controller: Controller[Any, Any],
+        number: int,
+        epoch: Epoch,
+        bus: Bus,
+        now: Callable[[], Instant],
+        calm: Calm,
     ) -> None:
         self.controller, self.number, self.epoch, self.bus, self.now = controller, number, epoch, bus, now
+        self.calm = calm
         self.service = f"{controller.name}-ctl"
         self.cache = PartitionCache(controller.name, controller.decoders)
         self.sent: dict[RootKey, Sent] = {}
@@ -123,7 +119,27 @@ class Partition:
             if self.problem and self.loaded:
                 self._open()
         elif not self.problem:
-            self._mark(root)
+            self._event(root, now)
+
+    def _event(self, key: RootKey, now: float) -> None:
+        """Something about a root has changed: it is decided at once for the first time, later when events pause."""
+        sent = self.sent.get(key)
+        if sent is None:
+            self._mark(key)
+        elif sent.first is None:
+            sent.first = now
+            self._look(key)
+
+    def _look(self, key: RootKey) -> None:
+        """Decide a root whose events have paused, look again later otherwise."""
+        sent, state = self.sent.get(key), self.cache.roots.get(key)
+        if sent is None or state is None or sent.first is None:
+            return
+        pause = self.calm.pause(sent.first, state.touched)
+        if pause:
+            sent.calm = asyncio.get_running_loop().call_later(pause, self._look, key)
+        else:
+            self._mark(key)
 
     def _open(self) -> None:
         """Begin to decide once the marker of the present stream has been read: children that are not published yet
@@ -145,8 +161,7 @@ class Partition:
 
     def _forget(self) -> None:
         for sent in self.sent.values():
-            if sent.timer:
-                sent.timer.cancel()
+            sent.cancel()
         self.sent.clear()
         self.dirty.clear()
         self.cache.clear()
@@ -165,9 +180,7 @@ class Partition:
                 self._drop(root)
 
     def _drop(self, root: RootKey) -> None:
-        sent = self.sent.pop(root)
-        if sent.timer:
-            sent.timer.cancel()
+        self.sent.pop(root).cancel()
 
     # ---- decisions out
 
@@ -209,6 +222,8 @@ class Partition:
     async def _decide(self, key: RootKey, state: RootState) -> None:
         stored, sent = state.stored, self.sent.setdefault(key, Sent())
         assert stored is not None
+        sent.first = None
+        self.calm.decided()
         with metrics.DECIDE_SECONDS.labels(self.controller.name).time():
             now = self.now()
             gathered = self.controller.gather(self.cache.view(key))
@@ -230,9 +245,14 @@ class Partition:
         await self._publish(key, state, sent, decision, composed)
 
     def _held(self, key: RootKey, state: RootState, sent: Sent, decision: Decision, composed: Composed) -> bool:
-        """Whether a status that only counts progress still waits for quiet; it is decided anew when that is over."""
+        """Whether a status that only counts progress, or nothing but other reasons for waiting, still waits for quiet;
+        it is decided anew when that is over."""
         message, clock = composed.intent, asyncio.get_running_loop().time()
-        waits = decision.progress and message is not None and message.status is not None and not message.intents
+        if message is None:
+            told = sent.intent is None and sent.asks == _asks(composed)
+            waits = told and sent.because != msgspec.json.encode(decision.because)
+        else:
+            waits = decision.progress and message.status is not None and not message.intents
         if not waits:
             sent.held_since = None
             return False
@@ -250,8 +270,10 @@ class Partition:
     ) -> None:
         seq, stored = state.seq, state.stored
         assert stored is not None
-        message = self._news(state, sent, composed)
-        asks = msgspec.json.encode((composed.ask.asks, composed.ask.needs))
+        message, pause = news(sent, state, composed, asyncio.get_running_loop().time())
+        if pause:
+            self._retry_within(key, pause)
+        asks = _asks(composed)
         because = msgspec.json.encode(decision.because)
         ask_news = asks != sent.asks and (sent.asks is not None or bool(composed.ask.asks or composed.ask.needs))
         if message is None and not ask_news and because == sent.because:
@@ -281,23 +303,6 @@ class Partition:
         sent.asks, sent.because = asks, because
         sent.at_seq, sent.generation = seq, composed.ask.root.generation
 
-    def _news(self, state: RootState, sent: Sent, composed: Composed) -> IntentMessage | None:
-        """The intent to publish, None if it says nothing new.
-
-        The same content goes out again when any object changed since: the applier may have dropped the earlier one
-        as made on an older view. A decision that has become empty replaces one made for an older generation.
-        """
-        message = composed.intent
-        if message is None:
-            outdated = sent.intent and sent.generation != composed.ask.root.generation
-            sent.intent = b""
-            return IntentMessage(root=composed.ask.root) if outdated else None
-        same, content = same_message(sent.intent, message)
-        if same and state.object_seq <= sent.at_seq:
-            return None
-        sent.intent = content
-        return message
-
     async def _put_intent(self, key: RootKey, message: IntentMessage, headers: dict[str, str]) -> None:
         subject = subjects.intent(self.controller.name, *key)
         await self.bus.put("INTENT", subject, msgspec.json.encode(message), headers)
@@ -323,6 +328,12 @@ class Partition:
     def _set_timer(self, key: RootKey, at: Instant | None) -> None:
         self._retry(key, None if at is None else max(0.0, at - self.now()))
 
+    def _retry_within(self, key: RootKey, delay: float) -> None:
+        """Decide `key` again after at most `delay` seconds."""
+        sent = self.sent[key]
+        if sent.timer is None or sent.timer.when() > asyncio.get_running_loop().time() + delay:
+            self._retry(key, delay)
+
     def _retry(self, key: RootKey, delay: float | None) -> None:
         """Decide `key` again after `delay` seconds; replaces the root's timer."""
         sent = self.sent.setdefault(key, Sent())
@@ -331,6 +342,11 @@ class Partition:
         sent.timer = None
         if delay is not None:
             sent.timer = asyncio.get_running_loop().call_later(delay, self._mark, key)
+
+
+def _asks(composed: Composed) -> bytes:
+    """What is asked, to be compared."""
+    return msgspec.json.encode((composed.ask.asks, composed.ask.needs))
 
 
 def _result(state: RootState) -> Result | None:
