@@ -22,10 +22,12 @@ from leases import Outage
 from proxies import Proxies
 from world import ApiServer, ChaosStack
 
-from raybus.dev.stack import NATS, SERVICES, process_name
+from raybus.dev.stack import NATS, SERVICES, process_name, readiness
 
 PULSE = 0.2
 API_PATIENCE = 120.0
+START_PATIENCE = 20.0
+"""Seconds in which a process that was started again should be ready; it need not be, the bus may be away."""
 
 
 class Fault(NamedTuple):
@@ -86,18 +88,21 @@ class Hands:
 async def kill(hands: Hands, fault: Fault) -> str:
     """SIGKILL a replica, and start it again some seconds later."""
     name = hands.next_replica(fault.target)
-    at = time.time()
+    alone, at = await _is_alone(hands, name), time.time()
     await asyncio.to_thread(hands.stack.kill, name)
     await asyncio.sleep(fault.seconds)
     await asyncio.to_thread(hands.stack.restart, name)
-    hands.outages.append(Outage(name, at, time.time()))
+    hands.outages += [] if alone else [Outage(name, at)]
+    end = time.monotonic() + START_PATIENCE
+    while await _why_not_ready(hands, name) and time.monotonic() < end:
+        await asyncio.sleep(0.5)
     return name
 
 
 async def freeze(hands: Hands, fault: Fault) -> str:
     """SIGSTOP a replica, and let it go on some seconds later."""
     name = hands.next_replica(fault.target)
-    at = time.time()
+    alone, at = await _is_alone(hands, name), time.time()
     hands.stack.signal(name, signal.SIGSTOP)
     try:
         await asyncio.sleep(fault.seconds)
@@ -105,7 +110,7 @@ async def freeze(hands: Hands, fault: Fault) -> str:
         thawed = time.time()
         hands.stack.signal(name, signal.SIGCONT)
     hands.thaws.append(Thaw(name, thawed))
-    hands.outages.append(Outage(name, at, thawed))
+    hands.outages += [] if alone else [Outage(name, at)]
     return name
 
 
@@ -273,6 +278,16 @@ def plan(dice: random.Random, bus_servers: int, api_away_seconds: float) -> tupl
         with_all = [Fault("kill-leader", "", 3)] * 3 + [Fault("lame-duck", "", 3)] * 3
         below = [*with_all, *below[: len(below) // 2], Fault("bus-server-away", "", 5), *below[len(below) // 2 :]]
     return services, below
+
+
+async def _is_alone(hands: Hands, name: str) -> bool:
+    """Whether no other replica of the process's service could take over now."""
+    peers = (peer for peer in hands.stack.names(hands.stack.procs[name].service) if peer != name)
+    return all([await _why_not_ready(hands, peer) for peer in peers])
+
+
+async def _why_not_ready(hands: Hands, name: str) -> str:
+    return await asyncio.to_thread(readiness, hands.stack.procs[name].health_port)
 
 
 async def _end_bus(hands: Hands) -> None:

@@ -31,11 +31,10 @@ class Lease(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """A process that was killed or frozen at `at`; it did not work again before `until`."""
+    """A process that was killed or frozen at `at`, while another replica could take over."""
 
     name: str
     at: float
-    until: float
 
 
 class Leases:

@@ -112,10 +112,10 @@ def test_a_write_after_the_thaw_without_the_lease_is_found() -> None:
 
 
 def test_the_wait_for_a_new_owner() -> None:
-    waited = leases.waits(LEASES, [Outage("applier", 18.5, 25)], [])
+    waited = leases.waits(LEASES, [Outage("applier", 18.5)], [])
     assert len(waited) == 16
     assert leases.p99([seconds for *_, seconds in waited]) == pytest.approx(1.5)
-    assert not leases.waits(LEASES, [Outage("applier", 18.5, 25)], [(19, 19.5)])
+    assert not leases.waits(LEASES, [Outage("applier", 18.5)], [(19, 19.5)])
 
 
 def test_the_audit_log_names_writer_and_root(tmp_path: Path) -> None:

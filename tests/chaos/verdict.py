@@ -27,6 +27,8 @@ def report(run: Run, late: Sequence[str], say: Callable[[str], None]) -> int:
     for title, found in (("duplicate", duplicates), ("lost", late), ("wrong", wrong), ("stale", stale.applied)):
         for text in found[:SHOWN]:
             say(f"{title}: {text}")
+    for name, partition, seconds in sorted(taken, key=lambda wait: -wait[2])[:5]:
+        say(f"slowest take-overs: partition {partition} of {name} after {seconds:.2f} s")
     say(f"creations on their way at a freeze, gone again in time: {len(stale.late)}")
     say(
         f"chaos: faults={len(run.hands.struck)} duplicates={len(duplicates)} lost={len(late)} wrong={len(wrong)} "

@@ -15,8 +15,8 @@ from imitation import plan
 Json = dict[str, Any]
 RATE = 10.0
 """RayClusters and RayJobs made in a second at the start."""
-PAUSE = 0.5
-"""Seconds between two things that users do."""
+USERS, PAUSE = 5, 1.0
+"""How many users there are, and seconds between two things that one does."""
 SCALED, EVICTED, REMADE = (0,), (1, 2), (3,)
 """The number of a cluster modulo 4 -> what is done to it."""
 ENDED = ("Complete", "Failed")
@@ -78,6 +78,9 @@ class Workload:
 
     async def go_on(self) -> None:
         """Do this and that until cancelled."""
+        await asyncio.gather(*(self._use() for _ in range(USERS)))
+
+    async def _use(self) -> None:
         deeds = {self._scale: 4, self._evict: 4, self._remake: 1, self._next_job: 4}
         while True:
             (deed,) = self._dice.choices(list(deeds), list(deeds.values()))
