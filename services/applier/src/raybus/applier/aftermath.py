@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import structlog
 
-from raybus.api.decision import Json, Note, Why
+from raybus.api.decision import Create, Intent, Json, Note, Why
 from raybus.api.kinds import ROOTS
 from raybus.api.messages import TimelineEntry
 from raybus.api.reasons import Reason
@@ -17,6 +17,7 @@ from raybus.applier.carry import Run
 from raybus.applier.events import about, event, with_cause
 from raybus.applier.intents import everything
 from raybus.applier.record import Record, why
+from raybus.applier.results import NAME_TAKEN
 from raybus.bus.port import BusError
 from raybus.kube import write
 from raybus.kube.port import KubeError, Rejected
@@ -62,14 +63,23 @@ class Teller:
 def notes(run: Run) -> Iterator[Note]:
     """What to tell: of each intent that did or was refused something, and what the Decision itself says."""
     for outcome in run.outcomes:
-        done, failed = outcome.intent.done, outcome.intent.failed
+        done = outcome.intent.done
         if done is not None and outcome.changed:
             yield about(done, outcome.changed)
-        if failed is not None and outcome.refused is not None:
+        if outcome.refused is not None:
             ref, error = outcome.refused
-            yield with_cause(about(failed, [ref.name]), said(error))
+            failed = _failure(outcome.intent, error)
+            if failed is not None:
+                yield with_cause(about(failed, [ref.name]), said(error))
     if run.stored and run.drop is None:
         yield from run.job.message.notes
+
+
+def _failure(intent: Intent, error: KubeError) -> Note | None:
+    """What to tell of a refusal; that another object has the name may have a note of its own."""
+    if isinstance(intent, Create) and isinstance(error, Rejected) and error.reason == NAME_TAKEN:
+        return intent.taken or intent.failed
+    return intent.failed
 
 
 def said(error: KubeError) -> str:
