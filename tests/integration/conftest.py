@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from bare_world import BareWorld
+from conformance_world import api_world, credentials, place
 from raybus_command import raybus_command
 from stacks import running_stack
 
@@ -22,6 +23,8 @@ from raybus.dev.kubectl import Kubectl
 from raybus.dev.paths import cluster_dir
 from raybus.dev.stack import Stack
 from raybus.testkit.nats_server import CLUSTER, NatsServer
+
+__all__ = ["api_world", "credentials", "place"]
 
 NAME = "test"
 OUTSIDE = {"RAYBUS_USE_KUBERNETES_PROXY": "true"}

@@ -17,8 +17,6 @@ from raybus.watcher.service import Watcher
 from raybus.watcher.session import Ports
 from raybus.watcher.settings import WatcherSettings
 
-SERVICE = "watcher"
-
 
 async def main(service: Service[WatcherSettings]) -> None:
     """Raises Fatal without a usable Kubernetes configuration, BusError when the bus is not fit or not for us."""
@@ -38,7 +36,7 @@ async def watch(service: Service[WatcherSettings], sender: Sender) -> None:
     await waits_for(service, "JetStream", check_server(bus))
     cluster = await waits_for(service, "the API server", cluster_identity(sender))
     await waits_for(service, "JetStream to make the streams", ensure_streams(bus, cluster, copies))
-    partitions = Partitions(bus, SERVICE, service.replica, count=1)
+    partitions = Partitions(bus, service.name, service.replica, count=1)
     ports = Ports(bus, sender, partitions.fresh, service.now, lambda: random.uniform(0.75, 1.25))
     watcher = Watcher(ports, partitions, settings.watch_namespace, features)
     service.health.checks["watcher"] = watcher.problem
@@ -47,4 +45,4 @@ async def watch(service: Service[WatcherSettings], sender: Sender) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(SERVICE, WatcherSettings, main))
+    sys.exit(serve("watcher", WatcherSettings, main))
