@@ -29,8 +29,8 @@ CHANGES: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     (f"{API}/decision.py", STRUCT, OF_LATER),
     (f"{API}/decision.py", r"^(from raybus\.api\.times import)", r"from raybus.api.schema import Later\n\1"),
     (f"{API}/reasons.py", r'^    (CREATED_\w+) = "(\w+)"$', r'    \1 = "\2InTheNextRelease"'),
-    (f"{BUS}/leases.py", r'^    holder: str = ""$', '    holder: str = ""\n    later: str | None = None'),
-    (f"{BUS}/partitions.py", r"^    bucket: int = 0$", "    bucket: int = 0\n    later: str = 'new'"),
+    (f"{BUS}/leases.py", r"^    schema: str = SCHEMA$", '    schema: str = SCHEMA\n    later: str = "new"'),
+    (f"{BUS}/partitions.py", r"^    schema: str = SCHEMA$", '    schema: str = SCHEMA\n    later: str = "new"'),
 ]
 """(file, pattern, replacement): a minor version that touches every kind of message in each way that it may."""
 

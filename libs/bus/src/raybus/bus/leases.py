@@ -10,7 +10,7 @@ import structlog
 from msgspec import Struct
 
 from raybus.api import subjects
-from raybus.api.messages import Epoch
+from raybus.api.messages import SCHEMA, Epoch
 from raybus.bus.port import Bus, BusError, KeyValue, Loaded, Reset
 
 TRY_AGAIN = 0.25
@@ -23,6 +23,7 @@ class Lease(Struct, frozen=True):
     """The value of a lease's key. `holder`: the owner's incarnation, "" when it was released."""
 
     holder: str = ""
+    schema: str = SCHEMA
 
 
 class Stored(NamedTuple):

@@ -14,7 +14,7 @@ import structlog
 from msgspec import Struct
 
 from raybus.api import subjects
-from raybus.api.messages import Epoch
+from raybus.api.messages import SCHEMA, Epoch
 from raybus.api.names import PARTITIONS, encode_token
 from raybus.bus import leases
 from raybus.bus.leases import Snapshot, Stored, watch_leases
@@ -59,6 +59,7 @@ class Beat(Struct, frozen=True):
     ready: bool
     leaving: bool
     bucket: int = 0
+    schema: str = SCHEMA
 
 
 class Partitions:
