@@ -70,3 +70,18 @@ def test_needs_survive_a_new_watcher_without_being_told_again() -> None:
         assert world.message("cluster", "c", subjects.PRESENCE, "ServiceAccount/sa") == told
 
     play(story)
+
+
+def test_an_ask_of_a_later_release_changes_nothing_and_readiness_says_so() -> None:
+    async def story(world: World) -> None:
+        replica = await world.start()
+        await ask(world, "c", Ref("ServiceAccount", "ns", "sa"))
+        await world.until(lambda: presence(world, "c", "ServiceAccount/sa") is not None, "told")
+        subject = subjects.ask("cluster", "ns", "c")
+        await world.bus_server.connect().put("ASK", subject, b"{}", {H_SCHEMA: "2.0"})
+        await world.until(lambda: "wait for a later release of watcher" in replica.watcher.problem(), "said")
+        assert presence(world, "c", "ServiceAccount/sa") is not None
+        await ask(world, "c")
+        await world.until(replica.ready, "ready again")
+
+    play(story)
