@@ -70,9 +70,10 @@ crds: setup ## charts/raybus-crds from the types
 	@$(RUN)python tools/crdgen/write_crds.py
 
 .PHONY: diagrams
-diagrams: setup ## docs/states and docs/settings.md, from the tables in the code
+diagrams: setup ## docs/states, docs/settings.md and docs/scope.md, from the tables in the code
 	@$(RUN)python tools/diagrams.py
 	@$(RUN)python tools/settings_page.py
+	@$(RUN)python tools/scope_page.py
 
 .PHONY: lock
 lock: setup ## requirements.lock from the pyproject files

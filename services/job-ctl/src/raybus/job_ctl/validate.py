@@ -5,14 +5,15 @@ The first problem wins. Nothing here depends on the time or on children.
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from raybus.api.reasons import Reason
-from raybus.api.v1 import NEW, JobDeploymentStatus, RayClusterSpec, RayJob, RayJobSpec, SubmissionMode
+from raybus.api.v1 import JobDeploymentStatus, RayClusterSpec, RayJob, RayJobSpec, SubmissionMode
 from raybus.job_ctl import runtime_env
 from raybus.job_ctl.labels import CLUSTER, MAX_NAME
 from raybus.job_ctl.settings import JobKnobs
+from raybus.job_ctl.unsupported import refusal
 from raybus.job_ctl.validate_deletion import deletion_problem
 
 _RFC1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -39,7 +40,7 @@ def problem(job: RayJob, knobs: JobKnobs) -> Problem | None:
     text = _status(job)
     if text:
         return Problem(Reason.INVALID_RAY_JOB_STATUS, text)
-    text = next(_not_built(job), "")
+    text = refusal(job)
     return Problem(Reason.NOT_SUPPORTED, text) if text else None
 
 
@@ -209,36 +210,3 @@ def resources(spec: RayJobSpec) -> dict[str, float]:
 
 def _head_pod(spec: RayClusterSpec | None) -> dict[str, Any]:
     return (spec.head_group_spec.template.get("spec") or {}) if spec is not None else {}
-
-
-# ------------------------------------------------------------------ not built
-_PHASES = {
-    NEW,
-    JobDeploymentStatus.INITIALIZING,
-    JobDeploymentStatus.RUNNING,
-    JobDeploymentStatus.COMPLETE,
-    JobDeploymentStatus.FAILED,
-    JobDeploymentStatus.RETRYING,
-    JobDeploymentStatus.VALIDATION_FAILED,
-}
-"""What is built; the others only another operator can have stored."""
-
-
-def _not_built(job: RayJob) -> Iterator[str]:
-    spec = job.spec
-    later = "is not supported by Raybus yet; remove it, or leave this RayJob to another operator"
-    if spec.submission_mode not in ("", SubmissionMode.K8S_JOB, SubmissionMode.HTTP):
-        known = spec.submission_mode in (SubmissionMode.INTERACTIVE, SubmissionMode.SIDECAR)
-        why = "is not supported by Raybus yet" if known else "is unknown"
-        yield f"submissionMode {spec.submission_mode} {why}; use K8sJobMode or HTTPMode"
-    if spec.cluster_selector:
-        yield f"clusterSelector {later}"
-    if spec.suspend:
-        yield f"suspend {later}"
-    if spec.deletion_strategy is not None:
-        yield f"deletionStrategy {later}"
-    cluster = spec.ray_cluster_spec
-    if cluster is not None and cluster.auth_options is not None and cluster.auth_options.mode == "token":
-        yield f"rayClusterSpec.authOptions.mode token {later}"
-    if job.status.job_deployment_status not in _PHASES:
-        yield f"jobDeploymentStatus {job.status.job_deployment_status}, left by another operator, is not supported yet"
