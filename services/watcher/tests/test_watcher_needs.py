@@ -82,6 +82,6 @@ def test_an_ask_of_a_later_release_changes_nothing_and_readiness_says_so() -> No
         await world.until(lambda: "wait for a later release of watcher" in replica.watcher.problem(), "said")
         assert presence(world, "c", "ServiceAccount/sa") is not None
         await ask(world, "c")
-        await world.until(replica.ready, "ready again")
+        await world.until(lambda: replica.ready, "ready again")
 
     play(story)
