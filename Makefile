@@ -21,7 +21,13 @@ dev: setup ## bus and services as processes, with one log (needs `raybus cluster
 	@$(RUN)raybus dev --cluster $(CLUSTER)
 
 .PHONY: test
-test: check unit sim integration ## everything that needs no container: check, unit, sim, integration
+test: check ## everything that needs no container: check, then unit and sim beside integration (which mostly waits)
+	@$(MAKE) --no-print-directory -j2 -Otarget pure integration
+
+.PHONY: pure
+pure: setup
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory sim
 
 .PHONY: check
 check: setup ## ruff, mypy --strict, import rules, sizes, generated files
