@@ -194,6 +194,7 @@ class Failover:
             ended = time.time()
             await self._until(lambda: not _gaps(ear, began)[1])
             gaps, _ = _gaps(ear, began)
+        assert gaps, f"{name} handed nothing over"
         del self._stack.procs[name]
         into += gaps
         worst = max(gaps, default=0.0)

@@ -50,4 +50,5 @@ async def listening(url: str) -> AsyncIterator[Ear]:
         ear = Ear()
         for subject in HEARD:
             await client.subscribe(subject, cb=ear.take)
+        await client.flush()
         yield ear
