@@ -10,9 +10,14 @@ def best(partition: int, replicas: Iterable[str]) -> str:
 
     When a replica comes or goes, only partitions that it takes or leaves change their owner.
     """
+    return _best(partition, tuple(replicas))
+
+
+@lru_cache(maxsize=1024)
+def _best(partition: int, replicas: tuple[str, ...]) -> str:
+    """Every replica asks this four times a second, and the answer changes when one comes or goes."""
     return max(replicas, key=lambda replica: (_weight(partition, replica), replica), default="")
 
 
-@lru_cache(maxsize=4096)
 def _weight(partition: int, replica: str) -> bytes:
     return hashlib.blake2s(f"{partition}/{replica}".encode(), digest_size=8).digest()

@@ -8,9 +8,12 @@ out: streams that do not exist after a wipe (they are made anew at once), byte l
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from contextvars import Context
 from typing import Any, TypeVar
+
+import msgspec
 
 from raybus.api.times import Instant
 from raybus.bus.port import BusError, Conflict, KeyValue, Loaded, Message, Reset, StoreFull, StreamName
@@ -290,8 +293,12 @@ class FakeBus:
     async def stream_created(self, stream: StreamName) -> str:
         return await self.call(CALL_PATIENCE, lambda: f"{stream}@{self.server.created}")
 
-    def follow(self, stream: StreamName, subjects: Sequence[str]) -> AsyncIterator[Message | Loaded | Reset]:
-        return self._follow(stream, subjects)
+    async def follow(
+        self, stream: StreamName, subjects: Sequence[str], *, heads: bool = False
+    ) -> AsyncIterator[Message | Loaded | Reset]:
+        async with aclosing(self._follow(stream, subjects)) as items:
+            async for item in items:
+                yield msgspec.structs.replace(item, data=b"") if heads and isinstance(item, Message) else item
 
     async def work(self, subject: str, durable: str) -> AsyncIterator[FakeWork]:
         consumer = self.server.consumer(subject, durable)
@@ -338,7 +345,7 @@ class FakeBus:
         finally:
             self._listeners.remove(listener)
 
-    async def _follow(self, stream: str, subjects: Sequence[str]) -> AsyncIterator[Message | Loaded | Reset]:
+    async def _follow(self, stream: str, subjects: Sequence[str]) -> AsyncGenerator[Message | Loaded | Reset, None]:
         await self._up.wait()
         subscription = _Subscription(self, stream, subjects)
         subscription.load()

@@ -10,11 +10,12 @@ import heapq
 import itertools
 import selectors
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 SERVICE: ContextVar[str] = ContextVar("SERVICE", default="")
 """The simulated process that the running code belongs to, "" = the simulator itself."""
@@ -45,25 +46,24 @@ class _NoSelector(selectors.BaseSelector):
         return self._files
 
 
-_numbers = itertools.count()
+class _Numbered:
+    """Hashes by a number that is given when it is first asked for."""
 
-
-class _Future(asyncio.Future[Any]):
-    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop=loop)
-        self._number = next(_numbers)
+    _number = 0
 
     def __hash__(self) -> int:
+        if not self._number:
+            loop: VirtualLoop = self.get_loop()  # type: ignore[attr-defined]  # of the future that this is mixed into
+            self._number = next(loop.numbers)
         return self._number
 
 
-class _Task(asyncio.Task[Any]):
-    def __init__(self, coro: Any, *, loop: asyncio.AbstractEventLoop, context: Context | None = None) -> None:
-        self._number = next(_numbers)
-        super().__init__(coro, loop=loop, context=context)
+class _Future(_Numbered, asyncio.Future[Any]):
+    pass
 
-    def __hash__(self) -> int:
-        return self._number
+
+class _Task(_Numbered, asyncio.Task[Any]):
+    pass
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -71,12 +71,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     # What asyncio's own loop keeps under these names; `_run_once` below takes the place of its turn.
     _ready: deque[Any]
-    _scheduled: list[Any]
     _stopping: bool
 
     def __init__(self) -> None:
         super().__init__(_NoSelector())
         self._virtual = 0.0
+        self._timers: list[tuple[float, int, Any]] = []
+        self.numbers = itertools.count(1)
         self._frozen: dict[str, list[Any]] = {}
         self.set_task_factory(lambda loop, coro, context=None: _Task(coro, loop=loop, context=context))
 
@@ -88,25 +89,39 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """A future of this loop."""
         return _Future(loop=self)
 
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As the loop's own, without its checks."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As the loop's own; timers of the same instant run in the order in which they were set."""
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, next(self.numbers), handle))
+        return handle
+
     def _run_once(self) -> None:
         """One turn, in place of the loop's own: the same order of callbacks, but time jumps to the next timer."""
-        ready, scheduled = self._ready, self._scheduled
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False
+        ready, timers, frozen = self._ready, self._timers, self._frozen
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
         if not ready and not self._stopping:
-            if not scheduled:
+            if not timers:
                 raise Stuck(f"at {self._virtual:.3f} s nothing is scheduled and the run has not ended")
-            self._virtual = max(self._virtual, scheduled[0]._when)
-        while scheduled and scheduled[0]._when <= self._virtual:
-            handle = heapq.heappop(scheduled)
-            handle._scheduled = False
-            ready.append(handle)
+            self._virtual = max(self._virtual, timers[0][0])
+        while timers and timers[0][0] <= self._virtual:
+            ready.append(heapq.heappop(timers)[2])
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
                 continue
-            if self._frozen:
-                kept = self._frozen.get(handle._context.get(SERVICE, ""))
+            if frozen:
+                kept = frozen.get(handle._context.get(SERVICE, ""))
                 if kept is not None:
                     kept.append(handle)
                     continue
