@@ -33,9 +33,7 @@ pure: setup
 check: setup ## ruff, mypy --strict, import rules, sizes, generated files
 	@$(RUN)ruff check .
 	@$(RUN)ruff format --check -q . || { echo "run: make format"; exit 1; }
-	@$(RUN)mypy -p raybus.api -p raybus.bus -p raybus.kube -p raybus.ray -p raybus.telemetry -p raybus.runtime -p raybus.testkit \
-	    -p raybus.watcher -p raybus.cluster_ctl -p raybus.job_ctl -p raybus.serve_ctl -p raybus.applier -p raybus.prober -p raybus.submitter \
-	    -p raybus.dev -p raybus.cli
+	@$(RUN)python tools/check_types.py
 	@$(RUN)lint-imports
 	@$(RUN)python tools/tidy.py
 

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +106,9 @@ def _compare(cluster: Cluster, options: argparse.Namespace, operator: Path) -> s
     results: dict[str, list[dict[str, Any]]] = {}
     for number in range(options.rounds):
         for make in (
-            lambda: _raybus(cluster, options),
-            lambda: kuberay(cluster, OUT, operator, 10),
-            lambda: kuberay(cluster, OUT, operator, 1),
+            partial(_raybus, cluster, options),
+            partial(kuberay, cluster, OUT, operator, 10),
+            partial(kuberay, cluster, OUT, operator, 1),
         ):
             with make() as plane:
                 result = run(cluster, plane, _fleet(options), OUT / f"{plane.label}-{number}.json")

@@ -45,7 +45,7 @@ def imported(package: Path) -> Iterator[tuple[str, str]]:
                 names = [node.module or ""]
                 if names == ["raybus"]:
                     names = [f"raybus.{alias.name}" for alias in node.names]
-            yield from ((f"{path.relative_to(ROOT)}:{node.lineno}", name) for name in names)
+            yield from ((f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}", name) for name in names)
 
 
 def distributions(module: str) -> set[str]:

@@ -119,7 +119,9 @@ class Dashboards(compare.Fake):  # type: ignore[misc]
     """The imitation dashboard of compare.py without sockets: state per namespace, calls noted for the dump."""
 
     def __init__(self, ip: str) -> None:
-        self.ip, self.state, self.log = ip, {}, {}
+        self.ip = ip
+        self.state: Json = {}
+        self.log: Json = {}
 
     def answer(self, world: World, ask: d.Ask, namespace: str, begun: Instant) -> messages.Fact:
         """What Ray would say to `ask` now."""
@@ -182,7 +184,7 @@ class Run:
         """One decision about one root, carried out; True if Ray said something new."""
         key = (root["kind"], root["metadata"]["namespace"], root["metadata"]["name"])
         facts = self.facts.setdefault(key, {})
-        extra = {(subjects.FACT, fact.id): fact for fact in facts.values()}
+        extra: dict[tuple[str, str], Any] = {(subjects.FACT, fact.id): fact for fact in facts.values()}
         extra |= {(subjects.PRESENCE, f"{ref.kind}/{ref.name}"): self.presence(ref) for ref in self.needs.get(key, ())}
         if refused := self.refusals.get(key):
             uid = root["metadata"]["uid"]

@@ -54,16 +54,17 @@ class World:
         name = body["metadata"]["name"]
         if (kind, ns, name) in self.objects:
             return 409, {"message": f'{kind} "{name}" already exists'}
-        if problem := PROBLEMS.get(kind, lambda o: "")(body):
+        if kind in PROBLEMS and (problem := PROBLEMS[kind](body)):
             return 422, {"message": f'{kind} "{name}" is invalid: {problem}'}
         made = copy.deepcopy(body)
         made["kind"] = kind
         made.pop("status", None)
-        DEFAULTS.get(kind, lambda o: None)(made)
+        if kind in DEFAULTS:
+            DEFAULTS[kind](made)
         made["metadata"].update(
             namespace=ns, uid=str(uuid.uuid4()), generation=1, creationTimestamp=format_time(self.now)
         )
-        fields = {f"f:{key}": {} for key in body if key not in ("apiVersion", "kind", "status")}
+        fields: Json = {f"f:{key}": {} for key in body if key not in ("apiVersion", "kind", "status")}
         made["metadata"]["managedFields"] = [{"manager": manager, "fieldsV1": fields}]
         self._store((kind, ns, name), made)
         return 201, copy.deepcopy(made)
@@ -81,7 +82,8 @@ class World:
         if old is None:
             return 404, {"message": "not found"}
         new = json_patch(old, patch) if isinstance(patch, list) else merge_patch(old, patch)
-        DEFAULTS.get(kind, lambda o: None)(new)
+        if kind in DEFAULTS:
+            DEFAULTS[kind](new)
         if new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] += 1
         self._store((kind, ns, name), new)
@@ -113,7 +115,7 @@ class World:
         """The whole list of finalizers; an object that is being deleted goes with its last one."""
         changed = copy.deepcopy(self.objects[key])
         changed["metadata"]["finalizers"] = [*finalizers]
-        owned = {"f:metadata": {"f:finalizers": {f"v:{json.dumps(name)}": {} for name in finalizers}}}
+        owned: Json = {"f:metadata": {"f:finalizers": {f"v:{json.dumps(name)}": {} for name in finalizers}}}
         kept = [entry for entry in changed["metadata"]["managedFields"] if entry["manager"] != OPERATOR]
         changed["metadata"]["managedFields"] = [*kept, {"manager": OPERATOR, "fieldsV1": owned}]
         self._store(key, changed)

@@ -1,6 +1,7 @@
 """The golden RayJob cases on pure decisions alone: every step equals what KubeRay made."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pure_harness import accepted, compare, run_case
@@ -9,6 +10,7 @@ from raybus.cluster_ctl.controller import controller as cluster_controller
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.job_ctl.controller import controller as job_controller
 from raybus.job_ctl.settings import JobKnobs
+from raybus.runtime.controller import Controller
 
 DEVIATIONS = Path(__file__).parents[2] / "docs" / "deviations.yaml"
 
@@ -44,7 +46,10 @@ CASES = (
 @pytest.mark.parametrize("case", CASES)
 def test_case_equals_the_recording(case: str) -> None:
     rules = compare.accepted_differences(str(DEVIATIONS))
-    controllers = [cluster_controller(ClusterKnobs()), job_controller(JobKnobs(submitter="ray"))]
+    controllers: list[Controller[Any, Any]] = [
+        cluster_controller(ClusterKnobs()),
+        job_controller(JobKnobs(submitter="ray")),
+    ]
     for label, lines in run_case(case, controllers):
         left = accepted(lines, label, rules)
         assert not left, f"{label}:\n" + "\n".join(left)

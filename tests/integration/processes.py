@@ -51,6 +51,10 @@ class Process:
             assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}; it said:\n{self.said()}"
             time.sleep(0.05)
 
+    def wait_ready(self) -> None:
+        """Return when `/readyz` says ok."""
+        self.wait("ready", lambda: self.get("/readyz") == (200, "ok\n"), seconds=40)
+
     def wait_not_ready(self, *words: str) -> None:
         """Return when `/readyz` refuses with all `words`."""
 

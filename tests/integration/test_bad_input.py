@@ -172,7 +172,7 @@ def rights(stack: Stack, kubectl: Kubectl, namespace: str, tmp_path: Path) -> It
     assert ours.popen.wait(15) == 0
     try:
         with process("applier", tmp_path, own) as running:
-            running.wait("ready", lambda: running.get("/readyz") == (200, "ok\n"), seconds=40)
+            running.wait_ready()
             yield found
     finally:
         found.forget()

@@ -169,7 +169,7 @@ def test_a_crd_that_is_missing_is_said_once_and_picked_up_when_it_is_there(
     settings = {**on_bus(nats_server, "watcher"), "KUBECONFIG": str(bare_cluster.kubeconfig_for("watcher"))}
     missing = "kind is not served by this cluster, it is watched once its CRD is there"
     with process("watcher", tmp_path, settings, "--batch-scheduler=scheduler-plugins") as running:
-        running.wait("ready all the same", lambda: running.get("/readyz") == (200, "ok\n"), seconds=40)
+        running.wait_ready()
         assert running.said().count(missing) == 1 and "podgroups" in running.said()
         kubectl("apply", "-f", "-", stdin=json.dumps(CRD))
         try:

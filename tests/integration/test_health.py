@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,6 +35,11 @@ def owned(stack: Stack, name: str) -> int:
     _, text = http_get(stack.procs[name].health_port, "/metrics")
     values = [line.rpartition(" ")[2] for line in text.splitlines() if line.startswith("raybus_partitions_owned{")]
     return int(float(values[0])) if values else 0
+
+
+def refuses(port: int) -> bool:
+    """Whether the service at that port says that it is not ready."""
+    return http_get(port, "/readyz")[0] == 503
 
 
 # ------------------------------------------------------------------ in a running stack
@@ -70,7 +76,8 @@ def test_without_the_bus_all_are_alive_and_say_what_is_missing_and_work_again_wh
     for name, proc in stack.procs.items():
         if name == NATS:
             continue
-        world.wait(f"{name} is not ready", lambda port=proc.health_port: http_get(port, "/readyz")[0] == 503)
+        port = proc.health_port
+        world.wait(f"{name} is not ready", partial(refuses, port))
         assert "bus: connection to the bus is lost" in http_get(proc.health_port, "/readyz")[1]
         assert http_get(proc.health_port, "/livez") == (200, "ok\n")
     stack.start_bus()
@@ -150,7 +157,7 @@ def test_when_the_api_server_goes_the_watcher_says_so(
         process("applier", tmp_path, settings["applier"]) as applier,
     ):
         for running in (watcher, applier):
-            running.wait("ready", lambda running=running: running.get("/readyz") == (200, "ok\n"), seconds=40)
+            running.wait_ready()
         relay.cut()
         watcher.wait_not_ready("watcher: ", "the API server at https://127.0.0.1")
         assert watcher.get("/livez") == (200, "ok\n")

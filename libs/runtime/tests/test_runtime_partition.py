@@ -345,7 +345,7 @@ def test_a_decision_that_became_empty_replaces_one_that_waits_for_an_older_gener
 def test_a_root_with_something_that_only_a_later_release_reads_is_left_alone_until_it_is_replaced() -> None:
     async def story(world: World) -> None:
         await world.mark()
-        await world.publish("raycluster", "c", {}, **{H_SCHEMA: "2.0"})
+        await world.publish("raycluster", "c", {}, rv=1, **{H_SCHEMA: "2.0"})
         await world.job()
         await asyncio.sleep(1)
         assert await world.intent() is None
