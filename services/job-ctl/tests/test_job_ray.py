@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from jobworld import CLUSTER, HEAD, HEAD_UID, JOB_ID, URL, JobWorld, at, cluster_status, initializing, rfc, running
 
 from raybus.api.decision import Head, ProbeJob, StopJob, SubmitJob
+from raybus.job_ctl import ray
 from raybus.job_ctl.deletion import STOP_LIMIT
 
 NEW_HEAD, NEW_UID = "demo-ccccc-head-bbbbb", "uid-head-b"
@@ -210,3 +212,12 @@ def test_a_rayjob_without_our_finalizer_is_left_to_the_others() -> None:
     world.meta["finalizers"] = ["someone.else/finalizer"]
     decision = world.decide(1)
     assert decision.finalizers is None and decision.asks == ()
+
+
+@pytest.mark.parametrize(("told", "expected"), [({"probe": 1, "submit": 2}, False), ({"probe": 2, "submit": 1}, True)])
+def test_a_clock_that_was_set_back_does_not_make_an_earlier_look_a_later_one(
+    told: dict[str, int], expected: bool
+) -> None:
+    view = http().fact("submit", "ok", 1).fact("probe", "missing", 4).gathered()
+    order = {f"{ask}-{view.status.job_id}": place for ask, place in told.items()}
+    assert ray.looked_after_submission(msgspec.structs.replace(view, told=order)) is expected

@@ -23,8 +23,8 @@ class JobView(Struct, frozen=True, kw_only=True):
     `cluster_spec`: `rayClusterSpec` as the user wrote it, as JSON. `cluster`: the RayCluster of the present attempt,
     also while it is being deleted. `head`: its head pod, if one is there that has not ended and is not being deleted;
     `head_names`: all its head pods. `cluster_service`: the cluster's head Service, `own_service`: the RayJob's.
-    `submitter`: the Job of this RayJob. `facts`: ask id -> what the prober learned. `refusals`: what the API server
-    refused of this RayJob.
+    `submitter`: the Job of this RayJob. `facts`: ask id -> what the prober learned; `told`: ask id -> its place
+    in the order in which facts were told. `refusals`: what the API server refused of this RayJob.
     """
 
     job: RayJob
@@ -37,6 +37,7 @@ class JobView(Struct, frozen=True, kw_only=True):
     submitter: JobSeen | None = None
     submitter_pods: tuple[PodSeen, ...] = ()
     facts: Mapping[str, Fact] = {}
+    told: Mapping[str, int] = {}
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -86,6 +87,7 @@ def gather(view: View) -> JobView | None:
         submitter=submitter,
         submitter_pods=_pods_of(view, submitter),
         facts={name: entry.value for name, entry in view.living(FACT) if isinstance(entry.value, Fact)},
+        told={name: entry.seq for name, entry in view.living(FACT)},
         refusals=_refusals(result.value if result else None, uid),
     )
 

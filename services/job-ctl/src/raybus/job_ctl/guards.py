@@ -216,11 +216,10 @@ def head_lost(s: Situation) -> Why | None:
 
 def job_lost(s: Situation) -> Why | None:
     """The head that knew the job, or took its submission, does not know it any more (ADR 0063)."""
-    fact, submission = ray.probe(s.view), ray.submitted(s.view)
+    fact = ray.probe(s.view)
     if fact is None or fact.outcome != "missing" or s.ended or not ray.on_stored_head(s.view):
         return None
-    taken = submission is not None and submission.outcome == "ok" and fact.begun > submission.at
-    if not s.status.job_status and not taken:
+    if not s.status.job_status and not ray.looked_after_submission(s.view):
         return None
     name = s.status.ray_cluster_name
     return Why(

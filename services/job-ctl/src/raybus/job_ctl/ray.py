@@ -73,6 +73,19 @@ def submitted(view: JobView) -> Fact | None:
     return _fact(view, submit_id(view.status.job_id))
 
 
+def looked_after_submission(view: JobView) -> bool:
+    """Whether the present head took the submission, and the last look at the job began after that.
+
+    Both are the prober's times, but its clock may have been set back in between: then only the order in which the
+    facts were told shows which came first.
+    """
+    fact, submission, job_id = probe(view), submitted(view), view.status.job_id
+    if fact is None or submission is None or submission.outcome != "ok":
+        return False
+    in_order = view.told.get(probe_id(job_id), 0) >= view.told.get(submit_id(job_id), 0)
+    return fact.begun > submission.at and in_order
+
+
 def stopped(view: JobView) -> Fact | None:
     """How the present head took the request to stop the job."""
     return _fact(view, stop_id(view.status.job_id))
