@@ -22,7 +22,7 @@ from raybus.testkit.fake_store import Stream, matches
 
 T = TypeVar("T")
 
-ACK_WAIT = 2.0
+ACK_WAIT = 5.0
 """Seconds until a work message that was not acknowledged comes again."""
 PUT_PATIENCE = 15.0
 CALL_PATIENCE = 5.0

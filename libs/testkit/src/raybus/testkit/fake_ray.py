@@ -73,6 +73,8 @@ class FakeRay:
     def __init__(self, api: FakeApi, now: Callable[[], Instant]) -> None:
         self._api, self._now = api, now
         self.heads: dict[str, Head] = {}
+        self.said: dict[str, set[str]] = {}
+        """Job id -> every status that anybody was told of it, whatever became of its head."""
         self.observers: list[Callable[[Call], None]] = []
 
     def head(self, uid: str) -> Head:
@@ -125,6 +127,7 @@ class FakeRay:
             case "POST", ["api", "jobs"]:
                 return self.submit(head, msgspec.json.decode(body))
             case "GET", ["api", "jobs", job_id] if job_id in head.jobs:
+                self.said.setdefault(job_id, set()).add(head.jobs[job_id].status(now))
                 return 200, self._details(head.jobs[job_id], now)
             case "POST", ["api", "jobs", job_id, "stop"] if job_id in head.jobs:
                 job = head.jobs[job_id]

@@ -96,7 +96,7 @@ class JobRules:
         """An attempt has just ended in this status."""
         name, reason, phase = job["metadata"]["name"], new.get("reason", ""), new["jobDeploymentStatus"]
         job_id = new.get("jobId") or old.get("jobId", "")
-        truths = {status for _, status in self._ray.truth(job_id)}
+        truths = self._ray.said.get(job_id, set())
         said, text = new.get("jobStatus", ""), f"RayJob {name}: {phase} {reason} {new.get('jobStatus')}"
         untrue = ""
         if said in ("SUCCEEDED", "FAILED", "STOPPED") and said not in truths and reason != _GRACE:
