@@ -66,7 +66,7 @@ def ask(controller: str, namespace: str, root: str) -> str:
 
 
 def partition_filter(stream: str, controller: str, partition: int) -> str:
-    """Filter of one partition of `stream` (`view`, `intent` or `ask`)."""
+    """Filter of one partition of `stream` (`view`, `intent` or `ask`), for all controllers with `*`."""
     return f"{stream}.{controller}.{partition}.>"
 
 

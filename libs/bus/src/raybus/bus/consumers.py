@@ -23,7 +23,7 @@ BATCH, BATCH_BYTES = 1000, 16 << 20
 """Messages and bytes of one pull."""
 EXPIRES = 30.0
 """Seconds that an idle pull stays open on the server."""
-HEARTBEAT, STALL = 1.5, 5.0
+HEARTBEAT, STALL = 2.4, 5.0
 """Seconds between the server's signs of life on an idle pull; silence of STALL means the consumer is lost."""
 INACTIVE = 30.0
 """Seconds after which the server removes a consumer that nobody pulls from."""
@@ -46,9 +46,9 @@ class Consumer(NamedTuple):
     durable: str = ""
 
 
-def last_of_each(stream: str, subject: str) -> Consumer:
-    """Last message of each subject, then every new one."""
-    return Consumer(stream, subject, {**_EPHEMERAL, "deliver_policy": "last_per_subject"})
+def last_of_each(stream: str, subject: str, heads: bool = False) -> Consumer:
+    """Last message of each subject, then every new one; `heads`: without their bodies."""
+    return Consumer(stream, subject, {**_EPHEMERAL, "deliver_policy": "last_per_subject", "headers_only": heads})
 
 
 def all_of(stream: str, subject: str) -> Consumer:

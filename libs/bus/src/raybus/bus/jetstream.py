@@ -15,6 +15,8 @@ from raybus.bus.port import Message
 
 API = "$JS.API"
 EXPECT_SUBJECT_SEQ, TTL = "Nats-Expected-Last-Subject-Sequence", "Nats-TTL"
+SIZE = "Nats-Msg-Size"
+"""Header of a message that is delivered without its body."""
 STATUS, DESCRIPTION = "Status", "Description"
 
 WRONG_LAST_SEQUENCE = 10071
@@ -105,11 +107,11 @@ def delivery(reply: str) -> Delivery:
 
 
 def own_headers(headers: dict[str, str] | None) -> dict[str, str]:
-    """The headers, just received, without those that JetStream keeps of a publish."""
+    """The headers, just received, without those that JetStream keeps of a publish or adds to a delivery."""
     if headers is None:
         return {}
-    headers.pop(EXPECT_SUBJECT_SEQ, None)
-    headers.pop(TTL, None)
+    for own in (EXPECT_SUBJECT_SEQ, TTL, SIZE):
+        headers.pop(own, None)
     return headers
 
 

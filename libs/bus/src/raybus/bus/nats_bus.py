@@ -91,8 +91,10 @@ class NatsBus:
     async def stream_created(self, stream: StreamName) -> str:
         return (await self.stream_info(stream)).created
 
-    def follow(self, stream: StreamName, subjects: Sequence[str]) -> AsyncIterator[Message | Loaded | Reset]:
-        return follow(self._connection, [last_of_each(stream, subject) for subject in subjects])
+    def follow(
+        self, stream: StreamName, subjects: Sequence[str], *, heads: bool = False
+    ) -> AsyncIterator[Message | Loaded | Reset]:
+        return follow(self._connection, [last_of_each(stream, subject, heads) for subject in subjects])
 
     async def history(self, stream: StreamName, subject: str) -> list[Message]:
         """All stored messages of the subjects that match, oldest first. Raises BusError."""

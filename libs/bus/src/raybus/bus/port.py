@@ -97,11 +97,14 @@ class Bus(Protocol):
     async def stream_created(self, stream: StreamName) -> str:
         """The stream's creation time as text: another one means that the store was wiped. Raises BusError."""
 
-    def follow(self, stream: StreamName, subjects: Sequence[str]) -> AsyncIterator[Message | Loaded | Reset]:
+    def follow(
+        self, stream: StreamName, subjects: Sequence[str], *, heads: bool = False
+    ) -> AsyncIterator[Message | Loaded | Reset]:
         """The last message of each subject that matches, then `Loaded`, then every new message, in stream order within
         each of `subjects` (ADR 0031).
 
-        Never ends by itself and never resumes: after any gap it yields `Reset` and loads anew.
+        Never ends by itself and never resumes: after any gap it yields `Reset` and loads anew. `heads`: headers only,
+        every body is empty.
         """
 
     def work(self, subject: str, durable: str) -> AsyncIterator[Work]:

@@ -13,7 +13,7 @@ from raybus.bus.port import BusError, Message
 from raybus.bus.saying import Saying
 
 STREAM = "INTENT"
-ACK_WAIT = 2.0
+ACK_WAIT = 5.0
 """Seconds after which a message that was neither acknowledged nor reported in progress is delivered again."""
 MAX_ACK_PENDING = 50_000
 """Messages under way at once per partition: far above the number of roots (issue "Load")."""
@@ -38,6 +38,9 @@ class Queue:
                 "max_ack_pending": MAX_ACK_PENDING,
                 "deliver_policy": "all",
                 "replay_policy": "instant",
+                # On disk, each change of its state is a file of its own (a quarter of the server's CPU in a storm);
+                # lost with the server it is made anew, and what was not acknowledged is still in the queue.
+                "mem_storage": True,
             },
             durable,
         )

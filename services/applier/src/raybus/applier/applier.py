@@ -8,7 +8,7 @@ import structlog
 
 from raybus.api.kinds import ROOTS
 from raybus.api.schema import Newer
-from raybus.api.subjects import CONTROLLERS, parse_root, partition_filter
+from raybus.api.subjects import parse_root, partition_filter
 from raybus.api.times import Instant
 from raybus.applier.aftermath import Teller
 from raybus.applier.budget import Budget
@@ -54,7 +54,7 @@ class Applier:
         teller = Teller(calls, self._carrier.record, f"{SERVICE}-{replica}", ports.now)
         self._queue = Queue(self._carrier, teller, max_held)
         self.behind = Behind(SERVICE, "INTENT", lasts=3 * NEWER_WAIT)
-        self._intakes: dict[int, list[asyncio.Task[None]]] = {}
+        self._intakes: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         """Carry out Decisions of the partitions that are ours, until cancelled; then give back what waits."""
@@ -75,30 +75,29 @@ class Applier:
             alive.cancel()
 
     async def _take(self, partition: int) -> None:
-        self._intakes[partition] = [asyncio.create_task(self._forever(c, partition)) for c in CONTROLLERS]
+        self._intakes[partition] = asyncio.create_task(self._forever(partition))
 
     async def _leave(self, partition: int) -> None:
-        tasks = self._intakes.pop(partition, [])
-        for task in tasks:
+        if (task := self._intakes.pop(partition, None)) is not None:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(task, return_exceptions=True)
         self._queue.release(partition)
 
-    async def _forever(self, controller: str, partition: int) -> None:
-        """Read one controller's Decisions of one partition. What breaks the reading is logged and begun anew."""
+    async def _forever(self, partition: int) -> None:
+        """Read the Decisions of one partition, of all controllers: each consumer costs the bus something also when
+        nothing happens. What breaks the reading is logged and begun anew."""
         while True:
             try:
-                await self._read(controller, partition)
+                await self._read(partition)
             except BusError as error:
-                log.warning("decisions cannot be read, beginning anew", controller=controller, error=str(error))
+                log.warning("decisions cannot be read, beginning anew", partition=partition, error=str(error))
             except Exception:
-                log.exception("bug while reading decisions", controller=controller, partition=partition)
+                log.exception("bug while reading decisions", partition=partition)
             await asyncio.sleep(RESTART_WAIT)
 
-    async def _read(self, controller: str, partition: int) -> None:
+    async def _read(self, partition: int) -> None:
         memory = Memory(await self._bus.stream_created("VIEW"))
-        durable = f"{SERVICE}-{controller}-{partition}"
-        async for work in self._bus.work(partition_filter("intent", controller, partition), durable):
+        async for work in self._bus.work(partition_filter("intent", "*", partition), f"{SERVICE}-{partition}"):
             try:
                 job = read_job(work)
             except Newer as error:

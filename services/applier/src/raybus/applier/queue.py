@@ -13,8 +13,8 @@ from raybus.applier.job import Job, RootKey
 from raybus.applier.memory import Memory, RootMemory
 from raybus.bus.port import BusError, Work
 
-KEEP_ALIVE = 0.7
-"""Seconds between two in-progress acknowledgements (`ack_wait` is 2 s)."""
+KEEP_ALIVE = 2.0
+"""Seconds between two in-progress acknowledgements (`ack_wait` is 5 s): in a storm hundreds of Decisions wait."""
 BUS_WAIT = 1.0
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds until a Decision that failed comes again: they double from delivery to delivery."""

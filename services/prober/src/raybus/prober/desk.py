@@ -39,9 +39,8 @@ class Desk:
 
     async def run(self) -> None:
         """Raises BusError."""
-        filters = [partition_filter("ask", controller, self._partition) for controller in CONTROLLERS]
         try:
-            async for item in self._tools.bus.follow("ASK", filters):
+            async for item in self._tools.bus.follow("ASK", [partition_filter("ask", "*", self._partition)]):
                 match item:
                     case Reset():
                         self._seen = set()

@@ -1,4 +1,8 @@
-"""What VIEW holds: read when a watcher becomes active, and kept warm while it stands by."""
+"""What VIEW holds: followed for as long as the service, active or not.
+
+Headers are enough to know which state of which object a subject holds; only presences and markers are read whole. A
+standby is warm by it, and the active watcher hears of the applier's echoes, which it then need not repeat (ADR 0091).
+"""
 
 import asyncio
 
@@ -9,6 +13,7 @@ from raybus.bus.port import Bus, BusError, Loaded, Message, Reset
 from raybus.watcher.versions import Held, held_by
 
 ALL = "view.*.*.*.*.*.*"
+WHOLE = [f"view.*.*.*.*.{kind}.*" for kind in (MARKER, PRESENCE)]
 RETRY = 1.0
 
 log = structlog.get_logger()
@@ -25,48 +30,72 @@ class Ledger:
         self.markers: dict[str, tuple[int, str]] = {}
         self.created = ""
         self.loaded = asyncio.Event()
+        self._streams: dict[bool, str] = {}
 
     async def follow(self, bus: Bus) -> None:
         """Keep up with the stream until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._follow(bus, heads=True))
+                tasks.create_task(self._follow(bus, heads=False))
+        finally:
+            self._forget(True)
+            self._forget(False)
+
+    async def _follow(self, bus: Bus, *, heads: bool) -> None:
         before = await _stream_created(bus)
-        async for event in bus.follow("VIEW", [ALL]):
+        async for event in bus.follow("VIEW", [ALL] if heads else WHOLE, heads=heads):
             match event:
                 case Reset():
-                    self._clear()
+                    self._forget(heads)
                     before = await _stream_created(bus)
                 case Loaded():
-                    self.created = await _stream_created(bus)
-                    if self.created == before:
-                        self.loaded.set()
+                    created = await _stream_created(bus)
                     # Otherwise the store was wiped in between: a Reset is on its way.
+                    if created == before:
+                        self._complete(heads, created)
                 case message:
-                    self._take(message)
+                    self._take(message, heads)
 
-    def _take(self, message: Message) -> None:
+    def _complete(self, heads: bool, created: str) -> None:
+        """One of the two has been read; they may speak of two streams for a moment, when the store is wiped."""
+        self._streams[heads] = created
+        if len(self._streams) == 2 and len(set(self._streams.values())) == 1:
+            self.created = created
+            self.loaded.set()
+
+    def _take(self, message: Message, heads: bool) -> None:
         try:
             key = parse_view(message.subject)
-            if key.kind == MARKER:
+            if heads and key.kind not in (FACT, RESULT, MARKER, PRESENCE):
+                self._hold(message)
+            elif not heads and key.kind == MARKER:
                 self.markers[message.subject] = message.seq, message.data.decode()
-            elif key.kind not in (FACT, RESULT):
-                self._hold(message, key.kind)
+            elif not heads:
+                self.presences[message.subject] = message.data
+                if not self._hold(message):
+                    del self.presences[message.subject]
         except ValueError as error:
             log.error("message in VIEW cannot be read and is left alone", subject=message.subject, why=str(error))
 
-    def _hold(self, message: Message, kind: str) -> None:
-        held, subject = held_by(message), message.subject
-        if held.gone:
-            self.held.pop(subject, None)
-            self.presences.pop(subject, None)
-            return
-        self.held[subject] = held
-        if kind == PRESENCE:
-            self.presences[subject] = message.data
+    def _hold(self, message: Message) -> bool:
+        """Whether the subject is not empty. A writer of this process may know of a later state already."""
+        known, held = self.held.get(message.subject), held_by(message)
+        if known is None or known.seq <= held.seq:
+            if held.gone:
+                self.held.pop(message.subject, None)
+            else:
+                self.held[message.subject] = held
+        return not held.gone
 
-    def _clear(self) -> None:
+    def _forget(self, heads: bool) -> None:
         self.loaded.clear()
-        self.held.clear()
-        self.presences.clear()
-        self.markers.clear()
+        self._streams.pop(heads, None)
+        if heads:
+            self.held.clear()
+        else:
+            self.presences.clear()
+            self.markers.clear()
 
 
 async def _stream_created(bus: Bus) -> str:

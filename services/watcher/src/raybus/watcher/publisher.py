@@ -68,30 +68,67 @@ class Publisher:
 
     def __init__(self, bus: Bus, epoch: Epoch, held: MutableMapping[str, Held], may_write: Callable[[], bool]) -> None:
         self._bus, self._epoch, self._held, self._may_write = bus, epoch, held, may_write
+        # Later epochs that are there from the beginning are left over from a bucket whose clock was ahead.
+        self._latest = max([epoch, *(h.epoch for h in held.values() if h.epoch is not None)])
         self._waiting: dict[str, Pending] = {}
+        self._resting: dict[str, tuple[Pending, asyncio.TimerHandle]] = {}
         self._writing: set[str] = set()
         self._barriers: list[Barrier] = []
         self._work, self._room = asyncio.Event(), asyncio.Event()
         self._room.set()
         self.problem = ""
 
-    def offer(self, pending: Pending) -> None:
-        """Take in a state; it replaces an older one of its subject that has not been written yet."""
+    def offer(self, pending: Pending, patience: float = 0.0) -> None:
+        """Take in a state; it replaces an older one of its subject that has not been written yet.
+
+        `patience`: seconds that it may rest, for a later state to take its place or for the applier's echo to make it
+        superfluous (ADR 0091).
+        """
         subject, held = pending.item.subject, self._held.get(pending.item.subject)
         # What an object's end meets where nothing is known to be held is seen by looking (see `_write`).
         judged = held is not None or pending.item.data
         if judged and not self.is_waiting(subject) and not is_news(pending.item, held):
             metrics.VIEW_WRITES.labels("equal").inc()
             return
-        self._waiting[subject] = pending
-        self._work.set()
-        metrics.VIEW_WAITING.set(len(self._waiting))
-        if len(self._waiting) >= FULL:
+        now = asyncio.get_running_loop().time()
+        if (resting := self._resting.pop(subject, None)) is not None:
+            resting[1].cancel()
+            patience = min(patience, resting[1].when() - now)
+        if patience > 0 and subject not in self._waiting:
+            timer = asyncio.get_running_loop().call_at(now + patience, self._rested, subject)
+            self._resting[subject] = pending, timer
+        else:
+            self._waiting[subject] = pending
+            self._work.set()
+        self._count()
+
+    def _rested(self, subject: str) -> None:
+        pending, _ = self._resting.pop(subject)
+        if subject in self._writing or is_news(pending.item, self._held.get(subject)):
+            self._waiting[subject] = pending
+            self._work.set()
+        else:
+            metrics.VIEW_WRITES.labels("equal").inc()
+            self._settled(subject)
+        self._count()
+
+    def _count(self) -> None:
+        """Hold the watches back while too much waits."""
+        waiting = len(self._waiting) + len(self._resting)
+        metrics.VIEW_WAITING.set(waiting)
+        if waiting >= FULL:
             self._room.clear()
+        else:
+            self._room.set()
+
+    def _settled(self, subject: str) -> None:
+        """There is nothing to be written to this subject any more."""
+        for barrier in list(self._barriers):
+            barrier.done(subject)
 
     def is_waiting(self, subject: str) -> bool:
         """Whether a state of `subject` is on its way."""
-        return subject in self._waiting or subject in self._writing
+        return subject in self._waiting or subject in self._writing or subject in self._resting
 
     async def room(self) -> None:
         """Wait until further states may be offered."""
@@ -99,7 +136,7 @@ class Publisher:
 
     async def written(self) -> None:
         """Wait until all that has been offered up to now is acknowledged (or has proved to be no news)."""
-        barrier = Barrier({*self._waiting, *self._writing})
+        barrier = Barrier({*self._waiting, *self._writing, *self._resting})
         self._barriers.append(barrier)
         await barrier.passed.wait()
         self._barriers.remove(barrier)
@@ -117,8 +154,7 @@ class Publisher:
                 await slots.acquire()
                 pending = self._waiting.pop(subject)
                 self._writing.add(subject)
-                if len(self._waiting) < FULL:
-                    self._room.set()
+                self._count()
                 tasks.create_task(self._turn(subject, pending, slots))
 
     async def _turn(self, subject: str, pending: Pending, slots: asyncio.Semaphore) -> None:
@@ -136,10 +172,9 @@ class Publisher:
             await asyncio.sleep(RETRY)
         finally:
             self._writing.discard(subject)
-            if subject not in self._waiting:
-                for barrier in list(self._barriers):
-                    barrier.done(subject)
-            metrics.VIEW_WAITING.set(len(self._waiting))
+            if not self.is_waiting(subject):
+                self._settled(subject)
+            self._count()
             slots.release()
             self._work.set()
 
@@ -151,6 +186,7 @@ class Publisher:
             await self._learn(subject)
         for _ in range(ROUNDS):
             held = self._held.get(subject)
+            self._check(subject, held)
             if not is_news(item, held):
                 metrics.VIEW_WRITES.labels("older").inc()
                 break
@@ -181,10 +217,13 @@ class Publisher:
         ttl = None if item.data else TOMBSTONE_TTL
         with span("publish", pending.parent, {"raybus.subject": item.subject}) as trace:
             seq = await self._bus.put("VIEW", item.subject, item.data, {**headers, **trace}, expect=expect, ttl=ttl)
-        if item.data:
-            self._held[item.subject] = Held(seq, item.uid, item.version, "", self._epoch)
-        else:
-            self._held.pop(item.subject, None)
+        known = self._held.get(item.subject)
+        # The ledger may have heard of a later state meanwhile.
+        if known is None or known.seq < seq:
+            if item.data:
+                self._held[item.subject] = Held(seq, item.uid, item.version, "", self._epoch)
+            else:
+                self._held.pop(item.subject, None)
         metrics.VIEW_WRITES.labels("written").inc()
         metrics.VIEW_SECONDS.observe(asyncio.get_running_loop().time() - pending.since)
 
@@ -195,5 +234,9 @@ class Publisher:
             self._held.pop(subject, None)
             return
         held = self._held[subject] = held_by(last)
-        if held.epoch is not None and held.epoch > self._epoch:
+        self._check(subject, held)
+
+    def _check(self, subject: str, held: Held | None) -> None:
+        """Raises Deposed."""
+        if held is not None and held.epoch is not None and held.epoch > self._latest:
             raise Deposed(f"{subject} was written by a watcher with epoch {held.epoch}, ours is {self._epoch}")

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from raybus.api.kinds import Kind
+from raybus.api.kinds import ROOTS, Kind
 from raybus.api.routes import L_CLUSTER, Key, Traits, traits
 from raybus.kube.objects import Object
 
@@ -16,11 +16,23 @@ class _Status(Struct, frozen=True, rename="camel"):
     ray_cluster_name: str = ""
 
 
+class _PodStatus(Struct, frozen=True):
+    phase: str = "Pending"
+
+
+class _Pod(Struct, frozen=True):
+    status: _PodStatus = _PodStatus()
+
+
 class _RayJob(Struct, frozen=True):
     spec: _Spec = _Spec()
     status: _Status | None = None
 
 
+SHORT, LONG = 0.25, 1.0
+"""Seconds: for a state that our own write has most likely made, and for one of a pod that does not run yet."""
+
+_POD = msgspec.json.Decoder(_Pod)
 _RAYJOB = msgspec.json.Decoder(_RayJob)
 
 
@@ -38,6 +50,23 @@ def traits_of(kind: Kind, item: Object) -> Traits:
         (owner.kind, owner.name) if owner is not None else None,
         _claims(item.raw) if kind.kind == "RayJob" else (),
     )
+
+
+def patience(kind: Kind, item: Object, generation: int | None) -> float:
+    """Seconds that a state of `item` may rest before it is published, 0.0 = somebody may be waiting for it (ADR 0091).
+
+    What Raybus itself has written, the applier has told the view already: children as they were created or are being
+    deleted, and roots whose generation is still `generation`, the last one seen. A pod that does not run yet changes
+    several times in a row, and its last state is what counts.
+    """
+    if kind.kind == "Pod":
+        if item.meta.deletion_timestamp:
+            return SHORT
+        return LONG if _POD.decode(item.raw).status.phase == "Pending" else 0.0
+    if kind.kind == "Service":
+        return SHORT
+    own = kind.kind in ROOTS.values() and generation == item.meta.generation and not item.meta.deletion_timestamp
+    return SHORT if own else 0.0
 
 
 def _claims(raw: bytes) -> tuple[str, ...]:

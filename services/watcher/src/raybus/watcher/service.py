@@ -25,6 +25,8 @@ MARKERS = "view.*.*.=.=.marker.fill"
 RETRY = 1.0
 TOGETHER = 2.0
 """Seconds between the first watch that listed anew and the comparison with the view that follows from it."""
+LOOK = 0.05
+"""Seconds between two looks whether the ledger has heard of a new stream."""
 DEPOSED = 5.0
 """Seconds after which a watcher that met a later epoch and still holds the lease goes on: by then it would have heard
 of another holder, so what it met is left over from a bucket whose clock was ahead."""
@@ -58,6 +60,7 @@ class Watcher:
         """Watch and, while the lease is ours, publish; until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watches.run())
+            tasks.create_task(self._keep_ledger())
             tasks.create_task(self._follow_lease())
 
     # ---- what the watches say
@@ -91,25 +94,26 @@ class Watcher:
     # ---- active and standby
 
     async def _follow_lease(self) -> None:
-        task = asyncio.create_task(self._stand_by())
+        work: asyncio.Task[None] | None = None
         try:
             async for change in self._partitions.changes():
-                await _stop(task)
+                if work is not None:
+                    await _stop(work)
+                    work = None
                 match change:
                     case Taken(_, epoch):
                         log.info("active", epoch=str(epoch), warm=self._ledger.loaded.is_set())
-                        task = asyncio.create_task(self._be_active(epoch))
+                        work = asyncio.create_task(self._be_active(epoch))
                     case Lost(_, why):
                         log.info("standing by", why=why)
-                        task = asyncio.create_task(self._stand_by())
                 self._active = isinstance(change, Taken)
                 metrics.OWNED.labels("watcher").set(int(self._active))
         finally:
-            await _stop(task)
+            if work is not None:
+                await _stop(work)
 
-    async def _stand_by(self) -> None:
+    async def _keep_ledger(self) -> None:
         """Keep knowing what VIEW holds, so that a take-over publishes differences only."""
-        self._ledger = Ledger()
         while True:
             try:
                 await self._ledger.follow(self._ports.bus)
@@ -132,8 +136,6 @@ class Watcher:
             except BusError as error:
                 log.warning("a session could not begin, trying again", why=str(error))
                 await asyncio.sleep(RETRY)
-            # Whatever the ledger knew may be out of date now.
-            self._ledger = Ledger()
 
     async def _one_session(self, epoch: Epoch) -> None:
         """Returns when the bus, or a watch, has had a gap."""
@@ -165,20 +167,12 @@ class Watcher:
         await asyncio.sleep(TOGETHER)
 
     async def _load(self) -> None:
-        """Complete the ledger of the present stream; a warm one is complete already."""
-        bus = self._ports.bus
-        if self._ledger.loaded.is_set() and self._ledger.created == await bus.stream_created("VIEW"):
-            return
-        self._ledger = Ledger()
-        following = asyncio.create_task(self._ledger.follow(bus))
-        loaded = asyncio.create_task(self._ledger.loaded.wait())
-        try:
-            await asyncio.wait((following, loaded), return_when=asyncio.FIRST_COMPLETED)
-            if following.done():
-                await following
-        finally:
-            await _stop(following)
-            await _stop(loaded)
+        """Wait until the ledger is complete and about the present stream; a warm one is so already. Raises BusError."""
+        while True:
+            await self._ledger.loaded.wait()
+            if self._ledger.created == await self._ports.bus.stream_created("VIEW"):
+                return
+            await asyncio.sleep(LOOK)
 
 
 async def _gaps(bus: Bus) -> AsyncGenerator[str, None]:

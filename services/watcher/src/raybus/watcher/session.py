@@ -87,11 +87,11 @@ class Session:
         """Bring these changes of the world to VIEW."""
         for change in changes:
             match change:
-                case Present(key, route, uid, version, None):
+                case Present(key, route, uid, version, None, _):
                     if is_news(Item(view_subject(route, key), uid, version, b"?"), self._held(route, key)):
                         self._fetcher.want(key)
-                case Present(key, route, uid, version, bytes(raw)):
-                    self._offer(Item(view_subject(route, key), uid, version, raw), route)
+                case Present(key, route, uid, version, bytes(raw), patience):
+                    self._offer(Item(view_subject(route, key), uid, version, raw), route, patience)
                 case absent:
                     subject = view_subject(absent.route, absent.key)
                     self._offer(Item(subject, absent.uid, absent.version, b""), absent.route)
@@ -123,14 +123,14 @@ class Session:
     def _held(self, route: Route, key: Key) -> Held | None:
         return self._ledger.held.get(view_subject(route, key))
 
-    def _offer(self, item: Item, route: Route | None = None) -> None:
+    def _offer(self, item: Item, route: Route | None = None, patience: float = 0.0) -> None:
         parent: dict[str, str] = {}
         if route is not None and traces.enabled():
             root = Key(ROOTS[route.controller], route.namespace, route.root)
             seed = self._world.trace_seed(root)
             parent = traces.root_parent(seed) if seed else {}
         since = asyncio.get_running_loop().time()
-        self.publisher.offer(Pending(item, self._ports.now(), since, parent))
+        self.publisher.offer(Pending(item, self._ports.now(), since, parent), patience)
 
     # ---- the fill
 

@@ -37,7 +37,7 @@ class Item(Struct, frozen=True):
 def held_by(message: Message) -> Held:
     """What a message says about its subject. A presence has no resourceVersion: its time takes the place."""
     headers = message.headers
-    gone = headers.get(H_GONE, "") or ("" if message.data else LEFT)
+    gone = headers.get(H_GONE, "")
     version = headers.get(H_RV) or time_version(float(headers.get(H_AT, "0")))
     epoch = Epoch.parse(headers[H_EPOCH]) if H_EPOCH in headers else None
     return Held(message.seq, headers.get(H_UID, ""), version, gone, epoch)

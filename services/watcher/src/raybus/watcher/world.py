@@ -11,18 +11,20 @@ from msgspec import Struct
 from raybus.api.kinds import Kind
 from raybus.api.routes import Index, Key, Route
 from raybus.kube.objects import Object
-from raybus.watcher.reading import key_of, traits_of
+from raybus.watcher.reading import key_of, patience, traits_of
 from raybus.watcher.versions import older
 
 
 class Present(Struct, frozen=True):
-    """`key` belongs into the view of `route` in this state; `raw` None = to be read from the API server."""
+    """`key` belongs into the view of `route` in this state; `raw` None = to be read from the API server. `patience`:
+    seconds for which nobody misses it."""
 
     key: Key
     route: Route
     uid: str
     version: str
     raw: bytes | None
+    patience: float = 0.0
 
 
 class Absent(Struct, frozen=True):
@@ -69,7 +71,8 @@ class World:
         routes, old = tuple(sorted(self._index.routes(key))), known.routes if known else ()
         sources = known.sources if known and known.uid == meta.uid else 0
         self._known[key] = _Known(meta.uid, meta.resource_version, sources | 1 << source, routes, meta.generation)
-        changes: list[Change] = [Present(key, r, meta.uid, meta.resource_version, item.raw) for r in routes]
+        rest = patience(kind, item, None if known is None else known.generation)
+        changes: list[Change] = [Present(key, r, meta.uid, meta.resource_version, item.raw, rest) for r in routes]
         changes += [Absent(key, r, meta.uid, meta.resource_version) for r in old if r not in routes]
         return changes + self._reroute(affected)
 
