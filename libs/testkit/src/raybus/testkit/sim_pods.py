@@ -14,8 +14,8 @@ class PodRules:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._store = ledger, ledger.store
         self._deleted_by_us: set[str] = set()
-        self._graves: dict[tuple[str, str, str], float] = {}
-        """(namespace, pod name, owner's UID) -> when such a pod was last seen."""
+        self._graves: dict[tuple[str, str, str], tuple[float, str]] = {}
+        """(namespace, pod name, owner's UID) -> when the last such pod went, and its UID."""
         ledger.store.observers.append(self._see)
 
     def _see(self, change: Change) -> None:
@@ -31,7 +31,7 @@ class PodRules:
         if change.before is None:
             self._created(pod, controller)
         elif change.after is None:
-            self._graves[(*change.key, controller["uid"])] = self._ledger.time()
+            self._graves[(*change.key, controller["uid"])] = (self._ledger.time(), pod["metadata"]["uid"])
         was_going = change.before is not None and "deletionTimestamp" in change.before["metadata"]
         going = change.after is None or "deletionTimestamp" in change.after["metadata"]
         if change.before is not None and going and not was_going and by_us(self._store):
@@ -39,8 +39,8 @@ class PodRules:
 
     def _created(self, pod: Json, controller: Json) -> None:
         meta, uid = pod["metadata"], controller["uid"]
-        died = self._graves.get((meta["namespace"], meta["name"], uid))
-        if died is not None and died > self._ledger.wiped_at:
+        died, former = self._graves.get((meta["namespace"], meta["name"], uid), (0.0, ""))
+        if former in self._ledger.published and died > self._ledger.wiped_at:
             self._ledger.violate("no name is used twice", f"pod {meta['name']} was created again")
         if meta["labels"].get("ray.io/node-type") == "head":
             heads = [p["metadata"]["name"] for p in self._pods(pod, "head")]
