@@ -179,6 +179,32 @@ async def test_a_frozen_replica_loses_its_partitions_and_knows_it_is_stale_when_
 
 
 @on_virtual_time
+async def test_a_thawed_replica_that_reconnects_is_not_fresh_before_it_knows_the_leases(world: World) -> None:
+    class Slow(Network):
+        def lag(self) -> float:
+            return 0.3
+
+    a, b = world.start("a", "b")
+    await asyncio.sleep(2)
+    for reconnects in (True, False):
+        had = a.owned
+        a.freeze()
+        await asyncio.sleep(5)
+        assert had and b.owned == ALL
+        a.bus.network = Slow()
+        a.thaw()
+        if reconnects:
+            a.bus.cut()
+            a.bus.mend()
+        for _ in range(2000):
+            await asyncio.sleep(0.001)
+            doubly = a.owned & b.owned
+            assert not (doubly and a.partitions.fresh()), "it would write what another one owns"
+        a.bus.network = Network()
+        await asyncio.sleep(5)
+
+
+@on_virtual_time
 async def test_a_thawed_replica_listens_before_it_takes_from_a_silent_peer(world: World) -> None:
     a, b = world.start("a", "b")
     await asyncio.sleep(2)

@@ -73,7 +73,8 @@ class Partitions:
         self.me = f"{replica}-{random.getrandbits(32):08x}"
         self._bus, self._service, self._count = bus, service, count
         self._peers: dict[str, tuple[float, Beat]] = {}
-        self._listening_since = self._echo = self._answered = float("-inf")
+        self._listening_since = self._echo = self._answered = self._beaten = float("-inf")
+        self._sure = True
         self._leases: dict[int, Stored] = {}
         self._snapshot: Snapshot | None = None
         self._owned: dict[int, Epoch] = {}
@@ -91,8 +92,10 @@ class Partitions:
         return self._owned.get(partition)
 
     def fresh(self) -> bool:
-        """Whether a heart-beat sent at most FRESH seconds ago was answered: false in a process that was frozen."""
-        return asyncio.get_running_loop().time() - self._answered <= FRESH
+        """Whether a heart-beat sent at most FRESH seconds ago was answered, and the leases are known as of a time when
+        that was so: false in a process that was frozen, until it has looked whose its partitions are now."""
+        recent = asyncio.get_running_loop().time() - self._answered <= FRESH
+        return recent and self._sure and self._snapshot is not None
 
     async def changes(self) -> AsyncIterator[Taken | Lost]:
         """What this replica gains and loses, for one reader; never ends by itself."""
@@ -120,13 +123,32 @@ class Partitions:
 
     async def _send_beats(self) -> None:
         while True:
+            now = asyncio.get_running_loop().time()
+            # After such a pause others may own what this replica has owned, and the news be still on its way.
+            self._sure = self._sure and now - self._beaten <= FRESH
+            self._beaten = now
             await self._announce()
+            if not self._sure:
+                self._sure = await self._look_again()
             self._beat_now.clear()
             try:
                 async with asyncio.timeout(BEAT):
                     await self._beat_now.wait()
             except TimeoutError:
                 pass
+
+    async def _look_again(self) -> bool:
+        """Read the leases of what is owned; whether that succeeded in the bucket that is known."""
+        try:
+            for partition in list(self._owned):
+                stored = await self._bus.get_key(subjects.lease_key(self._service, partition))
+                if self._snapshot is not None:
+                    self._learn(leases.read(partition, stored))
+            created = await self._bus.bucket_created()
+        except BusError as error:
+            log.warning("leases not read after a pause, nothing is written", service=self._service, why=str(error))
+            return False
+        return self._snapshot is not None and self._snapshot.created == created
 
     async def _announce(self) -> None:
         sent = asyncio.get_running_loop().time()
