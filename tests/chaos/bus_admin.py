@@ -54,8 +54,14 @@ async def make_room(url: str) -> None:
 
 async def leader(url: str, servers: Sequence[int]) -> int:
     """The number of the server that leads VIEW; the last one of `servers` while none does."""
-    async with administrator(url) as client:
-        info = await _ask(client, "STREAM.INFO.VIEW", {})
+    info: dict[str, Any] = {}
+    for _ in range(UNLED):
+        try:
+            async with administrator(url) as client:
+                info = await _ask(client, "STREAM.INFO.VIEW", {})
+                break
+        except (nats.errors.Error, OSError, TimeoutError):
+            await asyncio.sleep(1)
     _, _, number = str(info.get("cluster", {}).get("leader", "")).partition("-")
     found = int(number) if number.isdecimal() else 0
     return found if found in servers else servers[-1]
