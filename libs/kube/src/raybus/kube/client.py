@@ -1,45 +1,27 @@
-"""The `Sender` of the services: httpx's aiohttp transport over kept-alive HTTP/1.1 connections (design §6).
-
-The transport is called directly: cookies, redirects and proxy rules of `httpx.AsyncClient` cost more than the request
-itself and are not wanted here.
-"""
+"""The `Sender` of the services: HTTP/1.1 with the credentials of one API server (design §6, ADR 0093)."""
 
 import asyncio
-import socket
 import ssl
 import tempfile
 import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlencode, urlsplit
 
-import aiohttp
-import httpx
-from httpx_aiohttp import AiohttpTransport
-
 from raybus.kube.config import Access, ConfigError, Credentials, load_credentials
 from raybus.kube.errors import of_answer, shorten
 from raybus.kube.port import KubeError, Rejected, Request, Response, Transient
+from raybus.kube.wire import Address, Answer, Broken, Headers, Wire
 
-CONNECT_TIMEOUT = 10.0
 TOKEN_AGE = 60.0
 """Seconds that a token read from a file is used (the kubelet replaces it at 80 % of its life)."""
 EARLY = 30.0
 """Seconds before its end at which a credential is loaded anew."""
 _RELOAD_PAUSE = 5.0
 _MAX_ERROR_BODY = 64 * 1024
-
-# A peer that is gone without a word is noticed by TCP within about 25 s.
-_KEEPALIVE = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 25_000),
-    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-)
 
 
 class Client:
@@ -48,15 +30,18 @@ class Client:
     def __init__(self, access: Access, credentials: Credentials, agent: str) -> None:
         self._access, self._agent = access, agent
         self._reloading = asyncio.Lock()
-        self._transports: list[AiohttpTransport] = []
+        self._wires: list[Wire] = []
         self._install(credentials)
 
     def _install(self, credentials: Credentials) -> None:
-        """Use these credentials from now on; requests under way end on the transport that they began on."""
-        transport = _transport(credentials)
-        self._transports.append(transport)
-        self._credentials, self._transport = credentials, transport
+        """Use these credentials from now on; requests under way end on the connections that they began on."""
+        wire = Wire(_address(credentials))
+        self._wires.append(wire)
+        for old in self._wires[:-1]:
+            old.close()
+        self._credentials, self._wire = credentials, wire
         self._url = credentials.server.rstrip("/")
+        self._prefix = urlsplit(self._url).path
         self._loaded = time.monotonic()
         self._token = credentials.authorization
         self._token_read = float("-inf")
@@ -67,95 +52,85 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for transport in self._transports:
-            await transport.aclose()
+        for wire in self._wires:
+            wire.close()
 
     async def send(self, request: Request) -> Response:
         """One whole exchange within `request.timeout`. Raises Transient, Rejected or Bug."""
         try:
             async with asyncio.timeout(request.timeout):
-                response = await self._exchange(request)
-                try:
-                    body = await response.aread()
-                finally:
-                    await response.aclose()
+                for fresh in (False, True):
+                    headers = self._headers(request, await self._authorization(fresh))
+                    answer = await self._wire.call(request.method, self._target(request), headers, request.body)
+                    if answer.status < 300:
+                        return Response(status=answer.status, body=answer.body)
+                    if answer.status != 401 or fresh or not self._may_reload():
+                        break
         except TimeoutError as error:
             text = f"{request.method} {request.path}: no answer from {self._url} within {request.timeout:g} s"
             raise Transient(text) from error
-        except (httpx.TransportError, aiohttp.ClientError, OSError) as error:
+        except (Broken, OSError) as error:
             raise self._unreachable(request, error) from error
-        return Response(status=response.status_code, body=body)
+        raise self._refused(request, answer)
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """The body in chunks as they arrive, at most for `request.timeout`. Raises Transient, Rejected or Bug."""
         deadline = asyncio.get_running_loop().time() + request.timeout
-        response: httpx.Response | None = None
         try:
-            async with asyncio.timeout_at(deadline):
-                response = await self._exchange(request)
-            chunks = response.aiter_raw()
-            while True:
+            for fresh in (False, True):
                 async with asyncio.timeout_at(deadline):
-                    chunk = await anext(chunks, None)
-                if chunk is None:
-                    return
-                yield chunk
+                    headers = self._headers(request, await self._authorization(fresh))
+                async with aclosing(self._wire.stream(request.method, self._target(request), headers)) as pieces:
+                    async with asyncio.timeout_at(deadline):
+                        answer = await anext(pieces)
+                    if answer.status >= 300:
+                        async with asyncio.timeout_at(deadline):
+                            answer = answer._replace(body=b"".join([piece.body async for piece in pieces]))
+                    else:
+                        async for chunk in _until(pieces, deadline):
+                            yield chunk
+                        return
+                if answer.status != 401 or fresh or not self._may_reload():
+                    break
         except TimeoutError as error:
             raise Transient(f"GET {request.path}: {self._url} sent nothing more, ended by us", sent=False) from error
-        except (httpx.TransportError, aiohttp.ClientError, OSError) as error:
+        except (Broken, OSError) as error:
             raise self._unreachable(request, error) from error
-        finally:
-            if response is not None:
-                await response.aclose()
+        raise self._refused(request, answer)
 
-    async def _exchange(self, request: Request) -> httpx.Response:
-        """The answer's head, once it is 2xx; a 401 is tried again with fresh credentials. Raises KubeError."""
-        for fresh in (False, True):
-            authorization = await self._authorization(fresh)
-            response = await self._transport.handle_async_request(self._build(request, authorization))
-            if response.status_code < 300:
-                return response
-            try:
-                body = (await response.aread())[:_MAX_ERROR_BODY]
-            finally:
-                await response.aclose()
-            error = of_answer(request, response.status_code, body, response.headers.get("retry-after", ""))
-            if response.status_code != 401 or fresh or not self._may_reload():
-                break
+    def _refused(self, request: Request, answer: Answer) -> KubeError:
+        body = answer.body[:_MAX_ERROR_BODY]
+        error = of_answer(request, answer.status, body, answer.headers.get("retry-after", ""))
         if isinstance(error, Rejected) and error.code == 401:
             text = f"the API server does not accept the credentials of {self._credentials.source}: {error.message}"
-            raise Rejected(401, error.reason, text)
-        raise error
+            return Rejected(401, error.reason, text)
+        return error
 
     @property
     def server(self) -> str:
         """The URL of the API server, without a final slash."""
         return self._url
 
-    async def forward(self, request: httpx.Request) -> httpx.Response:
-        """Send a request of someone else's making to `server`, with our credentials (for the service proxy).
+    async def forward(self, method: str, target: str, headers: Headers, body: bytes, most: int) -> Answer:
+        """Send somebody else's request to a path of `server`, with our credentials (for the service proxy).
 
-        The answer is returned whatever its status. Raises Transient without credentials, and what httpx and aiohttp
-        raise.
+        The answer, of at most `most` bytes, is returned whatever its status. Raises Transient without credentials,
+        Broken and OSError.
         """
         authorization = await self._authorization(False)
-        if authorization:
-            request.headers["authorization"] = authorization
-        if self._credentials.tls_server_name:
-            request.extensions = {**request.extensions, "sni_hostname": self._credentials.tls_server_name}
-        return await self._transport.handle_async_request(request)
+        ours = (("authorization", authorization),) if authorization else ()
+        return await self._wire.call(method, target, (*headers, *ours), body, most)
 
-    def _build(self, request: Request, authorization: str) -> httpx.Request:
-        url = f"{self._url}{request.path}" + (f"?{urlencode(request.query)}" if request.query else "")
-        headers = {"accept": "application/json", "user-agent": self._agent}
+    def _target(self, request: Request) -> str:
+        return f"{self._prefix}{request.path}" + (f"?{urlencode(request.query)}" if request.query else "")
+
+    def _headers(self, request: Request, authorization: str) -> Headers:
+        headers = [("accept", "application/json"), ("user-agent", self._agent)]
         if authorization:
-            headers["authorization"] = authorization
+            headers.append(("authorization", authorization))
         if request.body:
-            headers["content-type"] = request.content_type
-        extensions: dict[str, object] = {"timeout": {"connect": CONNECT_TIMEOUT}}
-        if self._credentials.tls_server_name:
-            extensions["sni_hostname"] = self._credentials.tls_server_name
-        return httpx.Request(request.method, url, headers=headers, content=request.body, extensions=extensions)
+            headers.append(("content-type", request.content_type))
+        return headers
 
     async def _authorization(self, fresh: bool) -> str:
         expires = self._credentials.expires
@@ -183,10 +158,9 @@ class Client:
 
     def _unreachable(self, request: Request, error: Exception) -> KubeError:
         """What a broken connection means; only a connection that never came about has certainly sent nothing."""
-        cause = error.__cause__ if isinstance(error.__cause__, aiohttp.ClientError) else error
-        sent = not isinstance(cause, aiohttp.ClientConnectorError)
+        sent = error.sent if isinstance(error, Broken) else True
         verb = "lost the connection to" if sent else "cannot reach"
-        why = shorten(str(cause)) or "closed"
+        why = shorten(str(error)) or "closed"
         return Transient(f"{request.method} {request.path}: {verb} the API server at {self._url} ({why})", sent=sent)
 
 
@@ -196,18 +170,30 @@ async def connect(access: Access, agent: str) -> Client:
     return Client(access, await load_credentials(access), agent)
 
 
-def _transport(credentials: Credentials) -> AiohttpTransport:
-    context = ssl_context(credentials) if urlsplit(credentials.server).scheme == "https" else None
+async def _until(pieces: AsyncGenerator[Answer, None], deadline: float) -> AsyncGenerator[bytes, None]:
+    """The bodies of `pieces`. Raises TimeoutError."""
+    while True:
+        async with asyncio.timeout_at(deadline):
+            piece = await anext(pieces, None)
+        if piece is None:
+            return
+        yield piece.body
 
-    def session() -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=60.0, ssl=context or True, socket_factory=_socket, ttl_dns_cache=30
-        )
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
-    proxy = httpx.Proxy(credentials.proxy) if credentials.proxy else None
-    # The certificates that httpx would load for the transport's own context take 15 MB and are not used.
-    return AiohttpTransport(verify=context or False, proxy=proxy, client=session)
+def _address(credentials: Credentials) -> Address:
+    """Where to connect to. Raises ConfigError for a URL or proxy that cannot be used."""
+    try:
+        url, proxy = urlsplit(credentials.server), urlsplit(credentials.proxy)
+        port = url.port or (443 if url.scheme == "https" else 80)
+        usable = url.scheme in ("http", "https") and url.hostname and (not credentials.proxy or proxy.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"the server {credentials.server!r} of {credentials.source} is no URL of an API server")
+    if credentials.proxy and proxy.scheme != "http":
+        raise ConfigError(f"the proxy of {credentials.source} cannot be used: only http:// proxies can")
+    tls = ssl_context(credentials) if url.scheme == "https" else None
+    return Address(url.hostname or "", port, tls, credentials.tls_server_name, credentials.proxy)
 
 
 def ssl_context(credentials: Credentials) -> ssl.SSLContext:
@@ -233,13 +219,6 @@ def _load_client_certificate(context: ssl.SSLContext, credentials: Credentials) 
         pair.touch(mode=0o600)
         pair.write_text(f"{credentials.cert}\n{credentials.key}")
         context.load_cert_chain(pair)
-
-
-def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    made = socket.socket(address[0], address[1], address[2])
-    for level, option, value in _KEEPALIVE:
-        made.setsockopt(level, option, value)
-    return made
 
 
 def _read_token(file: str) -> str:
