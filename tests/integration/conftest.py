@@ -12,7 +12,7 @@ import pytest_asyncio
 from bare_world import BareWorld
 from conformance_world import api_world, credentials, place
 from raybus_command import raybus_command
-from stacks import running_stack
+from stacks import OUTSIDE, running_stack
 
 from raybus.bus import NatsBus, connect
 from raybus.bus.streams import ensure_streams
@@ -27,8 +27,6 @@ from raybus.testkit.nats_server import CLUSTER, NatsServer
 __all__ = ["api_world", "credentials", "place"]
 
 NAME = "test"
-OUTSIDE = {"RAYBUS_USE_KUBERNETES_PROXY": "true"}
-"""Settings of services that run outside the cluster: names of Services do not resolve there."""
 DASHBOARD = "10.99.0.1"
 
 

@@ -9,6 +9,9 @@ from raybus.dev.kubectl import Kubectl
 from raybus.dev.locks import exclusive
 from raybus.dev.stack import Stack
 
+OUTSIDE = {"RAYBUS_USE_KUBERNETES_PROXY": "true"}
+"""Settings of services that run outside the cluster: names of Services do not resolve there."""
+
 
 @contextmanager
 def running_stack(

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 from bare_world import BareWorld, ray_cluster
-from conftest import OUTSIDE
+from stacks import OUTSIDE
 
 from raybus.bus import connect
 from raybus.bus import jetstream as js

@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 import pytest_asyncio
 from bare_world import BareWorld, ray_cluster
-from conftest import OUTSIDE
 from processes import Relay, http_get, on_bus, process
-from stacks import running_stack
+from stacks import OUTSIDE, running_stack
 
 from raybus.bus import NatsBus, connect
 from raybus.bus.streams import ensure_streams

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 from bare_world import BareWorld, Dashboard, ray_cluster, ray_job
-from conftest import OUTSIDE
 from otlp import Receiver, Span
-from stacks import running_stack
+from stacks import OUTSIDE, running_stack
 
 from raybus.dev.cluster import Cluster
 from raybus.dev.stack import Stack

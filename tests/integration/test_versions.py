@@ -11,11 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from bare_world import Dashboard
-from conftest import OUTSIDE
 from processes import http_get
 from release_trees import Trees, make_trees, search_path, version_of
 from small_load import Load
-from stacks import running_stack
+from stacks import OUTSIDE, running_stack
 
 from raybus.api.schema import H_SCHEMA
 from raybus.bus import BusSettings, connect
