@@ -243,6 +243,17 @@ async def test_a_decision_of_another_epoch_is_dropped_and_its_owner_told(world: 
     assert drop is not None and drop.cause == "epoch"
 
 
+async def test_a_decision_whose_controller_loses_the_partition_meanwhile_is_not_carried_out_further(
+    world: World,
+) -> None:
+    def lose(request: Request) -> None:
+        world.epochs.now = Epoch(1, 2)
+
+    world.api.fail = lose
+    await world.decide(status={"state": "new"}, intents=(create(),))
+    assert [entry for entry in world.api.log if "pods" in entry] == [] and world.left() == 1
+
+
 async def test_a_status_conflict_drops_the_rest_and_shows_the_owner_the_present_root(world: World) -> None:
     old = world.root()
     world.api.store("RayCluster", NAME, {**ROOT, "spec": {"suspend": True}})

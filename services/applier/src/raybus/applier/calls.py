@@ -1,6 +1,7 @@
 """Requests to the API server on behalf of one root: its turn in the budget, the fence, retries, a span each."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import msgspec
@@ -13,6 +14,8 @@ from raybus.telemetry.traces import span
 ATTEMPTS = 4
 FIRST_WAIT = 0.1
 """Seconds before the second attempt; each further wait is three times as long."""
+PATIENCE = 3.0
+"""Seconds after which nothing more is tried by itself: the Decision comes again, unless a newer one has replaced it."""
 REQUEST_TIMEOUT = 10.0
 STALE_WAIT = 0.25
 BUSY_PAUSE = 1.0
@@ -46,6 +49,10 @@ class Lease(Protocol):
         """Whether our last answered heart-beat is recent by the monotonic clock."""
 
 
+Check = Callable[[], Awaitable[None]]
+"""Raises Fenced when a request must not be sent any more."""
+
+
 class Calls:
     """All requests of this process."""
 
@@ -55,17 +62,18 @@ class Calls:
         self.lease = lease
         self.share = share
 
-    def lane(self, partition: int, namespace: str, age: int) -> "Lane":
+    def lane(self, partition: int, namespace: str, age: int, check: "Check | None" = None) -> "Lane":
         """The requests of one root, of which at most `share` stand in the budget, so that a root with hundreds of
-        children leaves room for the others."""
-        return Lane(self, partition, Turn(Urgency.CREATE, namespace, age))
+        children leaves room for the others. `check`: a further fence before each of them."""
+        return Lane(self, partition, Turn(Urgency.CREATE, namespace, age), check)
 
 
 class Lane:
     """The requests of one Decision."""
 
-    def __init__(self, calls: Calls, partition: int, turn: Turn) -> None:
+    def __init__(self, calls: Calls, partition: int, turn: Turn, check: Check | None) -> None:
         self._calls = calls
+        self._check = check
         self._partition = partition
         self._turn = turn
         self._places = asyncio.Semaphore(calls.share)
@@ -81,7 +89,7 @@ class Lane:
             return await self._insist(request, self._turn._replace(urgency=urgency))
 
     async def _insist(self, request: Request, turn: Turn) -> Response:
-        wait = FIRST_WAIT
+        wait, begun = FIRST_WAIT, asyncio.get_running_loop().time()
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return await self._once(request, turn)
@@ -90,7 +98,8 @@ class Lane:
                     raise Rejected(413, "RequestEntityTooLarge", str(error)) from error
                 if error.status == 429:
                     self._calls.budget.pause(min(error.retry_after or BUSY_PAUSE, LONGEST_PAUSE))
-                if attempt == ATTEMPTS or _may_have_created(request, error):
+                late = asyncio.get_running_loop().time() - begun > PATIENCE
+                if attempt == ATTEMPTS or late or _may_have_created(request, error):
                     raise
                 log.info("request will be tried again", error=str(error), attempt=attempt, wait=wait)
             await asyncio.sleep(wait)
@@ -99,6 +108,8 @@ class Lane:
 
     async def _once(self, request: Request, turn: Turn) -> Response:
         async with self._calls.budget.slot(turn):
+            if self._check is not None:
+                await self._check()
             if not self._calls.lease.owns(self._partition):
                 raise Fenced(f"partition {self._partition} belongs to another replica now", 0.0)
             if not self._calls.lease.fresh():

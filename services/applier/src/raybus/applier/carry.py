@@ -10,7 +10,7 @@ import structlog
 from raybus.api.messages import Drop, Epoch, Refusal, Result, fingerprint
 from raybus.api.times import Instant
 from raybus.applier.budget import Urgency
-from raybus.applier.calls import Calls
+from raybus.applier.calls import Calls, Fenced
 from raybus.applier.echo import Echo
 from raybus.applier.intents import Hands, Outcome, everything, sentence, verb_of
 from raybus.applier.job import Job, RootKey
@@ -109,7 +109,7 @@ class Carrier:
 
     async def _do(self, run: Run) -> None:
         job, message = run.job, run.job.message
-        lane = self._calls.lane(job.partition, message.root.namespace, run.memory.age)
+        lane = self._calls.lane(job.partition, message.root.namespace, run.memory.age, lambda: self._check_epoch(job))
         root = RootHands(job.key, message.root, lane, self._echo, run.trace)
         hands = Hands(job.key, message.root.uid, lane, self._echo, run.trace)
         run.result = await self.record.result(job.key, run.memory)
@@ -133,6 +133,12 @@ class Carrier:
             pass
         finally:
             run.memory.effect = max(run.memory.effect, root.seq, *(o.seq for o in run.outcomes), 0)
+
+    async def _check_epoch(self, job: Job) -> None:
+        """Waiting for a turn, or for an answer, may take long enough for its controller to lose the partition. The
+        Decision is dropped when it comes again. Raises Fenced, BusError."""
+        if await self._epochs.judge(job.controller, job.partition, job.epoch) != "current":
+            raise Fenced(f"epoch {job.epoch} of its controller is not the present one any more", 0.0)
 
     async def _step(self, run: Run, verb: str, content: Any, doing: Callable[[], Awaitable[None]]) -> None:
         """One write to the root. Raises Conflicted, Transient, Fenced, BusError, and _Stopped after a refusal."""
