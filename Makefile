@@ -46,8 +46,8 @@ unit: setup ## pure tables and golden cases without a cluster
 	@$(RUN)pytest libs services cli dev tests/contract tests/golden tests/chaos
 
 .PHONY: sim
-sim: setup ## all services in one process on virtual time: SEEDS=200
-	@RAYBUS_SEEDS=$(SEEDS) $(RUN)pytest tests/sim
+sim: setup ## all services in one process on virtual time: SEEDS=200, or SEED=n to see one again
+	@RAYBUS_SEED=$(SEED) RAYBUS_SEEDS=$(SEEDS) $(RUN)pytest tests/sim
 
 .PHONY: integration
 integration: setup ## real nats-server, real API server, the golden comparison

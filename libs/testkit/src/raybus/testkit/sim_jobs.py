@@ -23,6 +23,8 @@ class JobRules:
         self._unanswered: dict[str, float] = {}
         """Job id -> when a call about it last found no answer (true seconds)."""
         self._answered: dict[str, float] = {}
+        self._looked: dict[str, float] = {}
+        """Job id -> when the prober looked at it last."""
         ledger.store.observers.append(self._see)
         ray.observers.append(self._called)
 
@@ -108,7 +110,8 @@ class JobRules:
         elif reason == "SubmissionFailed" and not self._submitter_failed(job):
             untrue = "its submitter has not failed"
         elif reason == "DeadlineExceeded":
-            untrue = self._too_early(new["startTime"], job["spec"]["activeDeadlineSeconds"])
+            limit = job["spec"]["activeDeadlineSeconds"]
+            untrue = self._too_early(new["startTime"], limit) or self._not_looked(job, old, limit)
         elif reason == "JobStatusCheckTimeoutExceeded":
             untrue = self._was_heard(job_id)
         if untrue:
@@ -135,6 +138,23 @@ class JobRules:
         passed = self._store.now() - parse_time(start)
         return f"only {passed:.0f} of {limit} s have passed" if passed < limit - SKEW - self._skew() else ""
 
+    def _not_looked(self, job: Json, old: Json, limit: float) -> str:
+        """While there is a head to look at, a deadline needs a look that began after it (design §3)."""
+        key = (job["metadata"]["namespace"], old.get("rayClusterName", ""))
+        heads = [
+            pod
+            for pod in self._store.all("Pod", key[0])
+            if pod["metadata"]["labels"].get("ray.io/cluster") == key[1]
+            and pod["metadata"]["labels"].get("ray.io/node-type") == "head"
+            and "deletionTimestamp" not in pod["metadata"]
+            and pod["status"]["phase"] == "Running"
+        ]
+        if old.get("jobDeploymentStatus") != "Running" or not heads or self._skew():
+            return ""
+        deadline = parse_time(old["startTime"]) + limit - (self._store.now() - self._ledger.time())
+        looked = self._looked.get(old["jobId"], 0.0)
+        return f"the last look was {deadline - looked:.1f} s before the deadline" if looked < deadline else ""
+
     def _was_heard(self, job_id: str) -> str:
         """A check time-out needs a look without an answer, and none with one, for that long."""
         now = self._ledger.time()
@@ -152,6 +172,7 @@ class JobRules:
         if call.method == "POST" and parts == ["api", "jobs"] and call.client.startswith("prober"):
             self._submitted(call)
         elif len(parts) > 2 and call.client.startswith("prober"):
+            self._looked[parts[2]] = call.at
             (self._answered if call.answered else self._unanswered)[parts[2]] = call.at
 
     def _submitted(self, call: Call) -> None:
