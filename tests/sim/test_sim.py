@@ -35,9 +35,9 @@ FOUND_BY = {
     "refusals_loop": [8],
     "no_first_decision": [1],
 }
-"""The planted bugs that are hunted, each with seeds that found it, tried first. When the simulator changes they may find
-it no more; then the others, from 1 on, still have to. The rest of `planted.BUGS` needs rarer events than the first dozen
-seeds bring: `docs/guarantees.md` names them as not shown yet."""
+"""The planted bugs that are hunted, each with seeds that found it, tried first. When the simulator changes they may
+find it no more; then the others, from 1 on, still have to. The rest of `planted.BUGS` needs rarer events than the
+first dozen seeds bring: `docs/guarantees.md` names them as not shown yet."""
 
 Line = dict[str, Any]
 
