@@ -367,6 +367,16 @@ async def test_a_create_without_an_answer_is_not_sent_again_by_itself(world: Wor
     assert world.left() == 1
 
 
+async def test_a_decision_that_failed_is_not_tried_again_once_its_root_is_gone(world: World) -> None:
+    world.api.fail = refusing("POST", Transient("POST: no answer within 10 s", sent=True))
+    await world.decide(intents=(create(),))
+    world.api.fail = lambda request: None
+    root = subjects.view("cluster", NS, NAME, "raycluster", NAME)
+    await world.bus.put("VIEW", root, b"", {H_GONE: "1", "K8s-UID": "root-uid"})
+    await world.decide(intents=(create(),))
+    assert world.api.get("Pod", "p") is None and world.left() == 0
+
+
 async def test_a_change_of_an_object_that_moved_on_is_left_to_the_next_decision(world: World) -> None:
     world.api.store("Pod", "p", pod_body("p"))
     patch = Patch(ref=Ref("Pod", NS, "p"), uid="u", resource_version="1", operations=())

@@ -7,7 +7,9 @@ from typing import Any, Literal, Protocol
 
 import structlog
 
-from raybus.api.messages import Drop, Epoch, Refusal, Result, fingerprint
+from raybus.api import subjects
+from raybus.api.kinds import BY_KIND
+from raybus.api.messages import H_GONE, H_UID, Drop, Epoch, Refusal, Result, fingerprint
 from raybus.api.times import Instant
 from raybus.applier.budget import Urgency
 from raybus.applier.calls import Calls, Fenced
@@ -86,6 +88,9 @@ class Carrier:
             elif await self._is_outdated(job, memory, run.memory):
                 log.debug("decision made on an older view, dropped", root=str(root.ref), view_seq=job.view_seq)
                 return run
+            elif run.memory.failures and await self._is_buried(job):
+                log.debug("decision about a root that is gone, dropped", root=str(root.ref))
+                return run
             else:
                 await self._do(run)
             await self._tell(run)
@@ -106,6 +111,14 @@ class Carrier:
             memory.begin(life)
             return False
         return True
+
+    async def _is_buried(self, job: Job) -> bool:
+        """Whether the root of a Decision that has failed before is gone: no controller replaces it any more, and what
+        it would create now may have been there and gone already."""
+        root = job.message.root
+        subject = subjects.view(*job.key, BY_KIND[root.kind].token, root.name)
+        message = await self._bus.last("VIEW", subject)
+        return message is not None and (H_GONE in message.headers or message.headers.get(H_UID) != root.uid)
 
     async def _do(self, run: Run) -> None:
         job, message = run.job, run.job.message
