@@ -1,8 +1,8 @@
 """The cluster `chaos`, and Raybus on it as faults need it: replicas, proxies, an administrator of the bus."""
 
 import json
+import os
 import signal
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ ADMINISTRATOR = "administrator"
 """User and password of the one user of the bus without limits, who exists only here."""
 STORE = 640 << 20
 """Bytes that the bus may store; TIMELINE sets aside 512 MiB of them."""
-API_SERVER = "kube-apiserver"
+API_SERVER, CONTROLLERS = "kube-apiserver", "kube-controller-manager"
 TALKERS = tuple(service for service, credential in SERVICES.items() if credential)
 
 
@@ -87,15 +87,23 @@ class ApiServer:
 
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
-        record = running(self._run, API_SERVER)
-        assert record is not None, "the API server does not run"
-        argv = Path(f"/proc/{record.pid}/cmdline").read_text().rstrip("\0").split("\0")
-        self._component = Component(API_SERVER, tuple(argv))
-        subprocess.run(["kill", "-KILL", str(record.pid)], check=True)
-        while running(self._run, API_SERVER) is not None:
-            time.sleep(0.02)
+        self._component = self._kill(API_SERVER)
 
     def back(self) -> None:
         """Start it again with the same command line; it listens a few seconds later."""
         assert self._component is not None
         start(self._component, self._run)
+
+    def restart_controllers(self) -> None:
+        """What an outage does to the controllers of Kubernetes: they lose their lease, end, and begin anew. These here
+        have none, and their garbage collector would never notice what was deleted while it did not watch a kind."""
+        start(self._kill(CONTROLLERS), self._run)
+
+    def _kill(self, name: str) -> Component:
+        record = running(self._run, name)
+        assert record is not None, f"{name} does not run"
+        argv = Path(f"/proc/{record.pid}/cmdline").read_text().rstrip("\0").split("\0")
+        os.kill(record.pid, signal.SIGKILL)
+        while running(self._run, name) is not None:
+            time.sleep(0.02)
+        return Component(name, tuple(argv))
