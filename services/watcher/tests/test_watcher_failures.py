@@ -7,6 +7,7 @@ from watcher_world import World, body, play, pod
 from raybus.api import subjects
 from raybus.api.messages import H_RV, H_UID
 from raybus.bus.port import Message
+from raybus.testkit.fake_bus import Network
 from raybus.testkit.virtual_time import VirtualLoop
 
 
@@ -40,6 +41,28 @@ def test_a_wiped_bus_is_filled_from_fresh_lists_while_the_watches_are_silent() -
         await world.until(lambda: world.markers() not in (before, {""}) and "" not in world.markers(), "marked", 5)
         assert world.has("cluster", "c", "Pod", "w-2")
         assert not world.has("cluster", "c", "Pod", "w-1")
+
+    play(story)
+
+
+def test_a_write_to_a_former_store_that_is_answered_late_does_not_count_for_the_next_one() -> None:
+    class Slow(Network):
+        def delay(self) -> float:
+            return 0.05
+
+    async def story(world: World) -> None:
+        replica = await world.start()
+        loop = world.loop
+        assert isinstance(loop, VirtualLoop)
+        replica.bus.network = Slow()
+        world.create("RayCluster", body("RayCluster", "c", spec={}))
+        await asyncio.sleep(0.02)
+        loop.freeze("w1")
+        await world.until(lambda: world.has("cluster", "c", "RayCluster", "c"), "on its way when it froze")
+        world.bus_server.wipe()
+        loop.thaw("w1")
+        await world.until(lambda: "" not in world.markers(), "marked")
+        assert world.has("cluster", "c", "RayCluster", "c")
 
     play(story)
 

@@ -92,7 +92,8 @@ class Ledger:
         self.loaded.clear()
         self._streams.pop(heads, None)
         if heads:
-            self.held.clear()
+            # Another mapping: what a publisher of the former stream still notes down must not count for the next one.
+            self.held = {}
         else:
             self.presences.clear()
             self.markers.clear()
