@@ -96,7 +96,7 @@ async def test_no_service_looks_around_or_touches_streams(bus_of: BusOf, nats_se
                 continue
             with pytest.raises(Denied):
                 await link.request(f"{js.API}.{call}", b"", 5)
-        await link.close()
+        link.close()
 
 
 async def test_a_filter_in_the_body_that_is_wider_than_the_one_in_the_subject_is_refused(
@@ -118,11 +118,11 @@ async def test_nobody_hears_or_speaks_for_others(bus_of: BusOf, nats_server: Nat
         with pytest.raises(Denied):
             await link.request(subject, b"x", 5)
     for subject in ("_INBOX.>", "_INBOX.job-ctl.>", "heartbeat.>", "view.>", "$KV.ctl.>", ">"):
-        await link.subscribe(subject, _ignore)
+        link.subscribe(subject, _ignore)
         await link.round_trip(5)
-        assert "permissions violation for subscription" in link.refusal
-        assert f'"{subject}"'.lower() in link.refusal
-    await link.close()
+        assert "Permissions Violation for Subscription" in link.refusal
+        assert f'"{subject}"' in link.refusal
+    link.close()
 
 
 async def test_what_design_lists_is_permitted(bus_of: BusOf) -> None:
@@ -176,8 +176,8 @@ async def _as(server: NatsServer, user: str, call: str, body: bytes = b"") -> by
     try:
         return bytes((await link.request(f"{js.API}.{call}", body, 5)).data)
     finally:
-        await link.close()
+        link.close()
 
 
-async def _ignore(_: object) -> None:
+def _ignore(_: object) -> None:
     return

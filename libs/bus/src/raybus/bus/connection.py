@@ -1,39 +1,31 @@
-"""The connection to nats-server: one nats-py client at a time, replaced as a whole when it is lost (ADR 0030).
+"""The connection to nats-server: replaced as a whole when it is lost (ADR 0030).
 
-nats-py's own reconnect is switched off: it gives up after 60 attempts, sends what had been waiting before the cut,
-and loses pulls without a word. A `Link` is one client's life; whatever hangs on it (requests, consumers) ends with it.
+A `Link` is one connection's life; whatever hangs on it (requests, consumers) ends with it, and nothing that waited
+before a cut is sent after it.
 """
 
 import asyncio
 import random
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-import nats.errors
 import structlog
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from raybus.bus.errors import CannotConnect
 from raybus.bus.jetstream import STATUS
-from raybus.bus.lean_client import LeanClient
 from raybus.bus.port import BusError
 from raybus.bus.saying import Saying
 from raybus.bus.settings import BusSettings
+from raybus.bus.wire import Msg, Wire, WireError
 
 CONNECT_TIMEOUT = 3
-PING_INTERVAL, PINGS_MISSED = 2, 2
-"""A server that does not answer for PING_INTERVAL * (PINGS_MISSED + 1) seconds is given up."""
 RETRY_FIRST, RETRY_MOST = 0.05, 1.0
 """Seconds between two attempts to connect."""
 SWEEP = 0.25
 """Seconds between two looks for requests whose time is over."""
-PENDING_BYTES = 1 << 30
-"""nats-py waits (and swallows cancellation) when more than this waits to be written; puts are bounded here instead."""
 
 _PERMISSION = "permissions violation"
-_FATAL = (nats.errors.UnexpectedEOF, nats.errors.StaleConnectionError, OSError)
 
 log = structlog.get_logger()
 
@@ -58,53 +50,33 @@ class _Pending:
 
 
 class Link:
-    """One nats-py client from its connect to its loss. `lost` is "" until then, then says why."""
+    """One connection from its beginning to its loss. `lost` is "" until then, then says why."""
 
     def __init__(self, user: str) -> None:
-        self.client = LeanClient()
         self.lost = ""
         self.refusal = ""
+        self._wire = Wire(self._refused, self._gone)
         self._inbox = f"_INBOX.{user or 'anonymous'}.{random.getrandbits(64):016x}"
         self._pending: dict[str, _Pending] = {}
         self._count = 0
         self._when_lost: set[Callable[[str], None]] = set()
-        self._sweeper: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
 
     @property
     def max_payload(self) -> int:
         """Largest headers + body that the server takes, bytes."""
-        return self.client.max_payload
+        return self._wire.info.max_payload
 
     @property
     def has_jetstream(self) -> bool:
         """Whether the server says that JetStream is on; it may still be coming up."""
-        return bool(self.client._server_info.get("jetstream"))
+        return self._wire.info.jetstream
 
     async def open(self, settings: BusSettings, tls: ssl.SSLContext | None) -> None:
-        """Connect once. Raises nats-py's and the operating system's errors."""
-        await self.client.connect(
-            servers=settings.servers,
-            user=settings.user or None,
-            password=settings.password or None,
-            name=settings.name or None,
-            tls=tls,
-            inbox_prefix=self._inbox,
-            allow_reconnect=False,
-            max_reconnect_attempts=1,
-            reconnect_time_wait=0,
-            connect_timeout=CONNECT_TIMEOUT,
-            ping_interval=PING_INTERVAL,
-            max_outstanding_pings=PINGS_MISSED,
-            pending_size=PENDING_BYTES,
-            error_cb=self._on_error,
-            closed_cb=self._on_closed,
-        )
-        # Errors of these tasks come through error_cb; what they raise while they end says nothing more.
-        for task in (self.client._reading_task, self.client._flusher_task, self.client._ping_interval_task):
-            if task is not None:
-                task.add_done_callback(_retrieve)
-        await self.subscribe(f"{self._inbox}.r.*", self._on_reply)
-        self._sweeper = asyncio.create_task(self._sweep())
+        """Connect once. Raises WireError, OSError and BusError."""
+        await self._wire.open(settings, tls)
+        self.subscribe(f"{self._inbox}.r.*", self._on_reply)
+        self._sweep()
 
     def new_inbox(self) -> str:
         """A subject of this link's own to which something may be delivered."""
@@ -119,22 +91,22 @@ class Link:
             self._when_lost.add(call)
         return lambda: self._when_lost.discard(call)
 
-    async def subscribe(self, subject: str, arrived: Callable[[Msg], Awaitable[None]]) -> Subscription:
+    def subscribe(self, subject: str, arrived: Callable[[Msg], None]) -> int:
         """Deliver messages of `subject` to `arrived`, none dropped: what comes unasked is little, and consumers are
-        pulled. Raises BusError when the link is lost."""
-        try:
-            return await self.client.subscribe(subject, cb=arrived, pending_msgs_limit=0, pending_bytes_limit=0)
-        except (nats.errors.Error, OSError) as error:
-            raise BusError(f"cannot subscribe to {subject}: {_text(error)}") from error
+        pulled. Returns the subscription's number. Raises BusError when the link is lost."""
+        if self.lost:
+            raise BusError(f"cannot subscribe to {subject}: {self.lost}")
+        return self._wire.subscribe(subject, arrived)
 
-    async def unsubscribe(self, subscription: Subscription) -> None:
+    def unsubscribe(self, subscription: int) -> None:
         """End a subscription; a lost link has none left."""
-        if not self.lost and not self.client.is_closed:
-            await subscription.unsubscribe()
+        self._wire.unsubscribe(subscription)
 
-    async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
+    def publish(self, subject: str, data: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
         """Send without an answer. Raises Unanswered when the link is lost."""
-        await self._send(subject, data, reply, None)
+        if self.lost:
+            raise Unanswered(self.lost)
+        self._wire.publish(subject, data, reply, headers)
 
     async def request(
         self, subject: str, data: bytes, patience: float, headers: Mapping[str, str] | None = None
@@ -146,7 +118,7 @@ class Link:
         waiting = _Pending(loop.create_future(), loop.time() + patience, subject)
         self._pending[token] = waiting
         try:
-            await self._send(subject, data, f"{self._inbox}.r.{token}", headers)
+            self.publish(subject, data, f"{self._inbox}.r.{token}", headers)
             answer = await waiting.future
         finally:
             self._pending.pop(token, None)
@@ -157,23 +129,26 @@ class Link:
     async def round_trip(self, patience: float) -> None:
         """Return when the server has answered a ping, and so has processed all that was sent before. A server that
         does not answer in time is given up. Raises Unanswered."""
-        # A task of its own, never cancelled: nats-py's reader dies of a pong whose waiter was cancelled.
-        flush = asyncio.ensure_future(self.client.flush(int(patience)))
-        flush.add_done_callback(_retrieve)
-        gone = asyncio.get_running_loop().create_future()
-        unhook = self.when_lost(lambda why: None if gone.done() else gone.set_result(why))
-        await asyncio.wait((flush, gone), return_when=asyncio.FIRST_COMPLETED)
-        unhook()
-        if flush.done() and (error := flush.exception()) is not None:
-            self.give_up(f"the server did not answer a ping: {_text(error)}")
+        try:
+            async with asyncio.timeout(patience):
+                await self._wire.round_trip()
+        except TimeoutError:
+            self.give_up(f"the server did not answer a ping within {patience:.0f} s")
+        except WireError as error:
+            raise Unanswered(str(error)) from error
         if self.lost:
             raise Unanswered(self.lost)
 
     def give_up(self, why: str) -> None:
         """The link is lost: everything that hangs on it is told."""
-        if self.lost:
-            return
-        self.lost = why or "connection lost"
+        self._wire.abort(why or "connection lost")
+
+    def close(self) -> None:
+        """Close the connection; at once when it is lost, since such a server may no longer read from it."""
+        self._wire.close()
+
+    def _gone(self, why: str) -> None:
+        self.lost = why
         if self._sweeper:
             self._sweeper.cancel()
         for waiting in self._pending.values():
@@ -183,73 +158,33 @@ class Link:
         for call in callbacks:
             call(self.lost)
 
-    async def close(self) -> None:
-        """Close the socket; at once when the link is lost, since such a server may no longer read from it."""
-        if self.lost:
-            writer = getattr(self.client._transport, "_io_writer", None)
-            if writer is not None:
-                writer.transport.abort()
-        self.give_up("closed")
-        try:
-            async with asyncio.timeout(1.0):
-                await self.client.close()
-        except (TimeoutError, nats.errors.Error, OSError) as error:
-            log.debug("connection not closed in order", why=_text(error))
-        self._end_tasks()
-
-    def _end_tasks(self) -> None:
-        """nats-py leaves its tasks behind when its own close breaks off."""
-        client = self.client
-        for subscription in list(client._subs.values()):
-            subscription._stop_processing()
-        for task in (client._reading_task, client._flusher_task, client._ping_interval_task):
-            if task is not None:
-                task.cancel()
-
-    async def _send(self, subject: str, data: bytes, reply: str, headers: Mapping[str, str] | None) -> None:
-        if self.lost:
-            raise Unanswered(self.lost)
-        try:
-            await self.client.publish(subject, data, reply=reply, headers=dict(headers) if headers else None)
-        except (nats.errors.ConnectionClosedError, nats.errors.OutboundBufferLimitError, OSError) as error:
-            raise Unanswered(_text(error)) from error
-
-    async def _on_reply(self, msg: Msg) -> None:
+    def _on_reply(self, msg: Msg) -> None:
         waiting = self._pending.get(msg.subject.rpartition(".")[2])
         if waiting is not None and not waiting.future.done():
             waiting.future.set_result(msg)
 
-    async def _on_error(self, error: Exception) -> None:
-        self.refusal = _text(error)
-        if _PERMISSION in self.refusal:
-            self._deny(self.refusal)
-        elif isinstance(error, _FATAL) and self._sweeper is not None:
-            self.give_up(f"connection lost: {self.refusal}")
-        elif self._sweeper is not None:
-            log.error("error of the connection to the bus", why=self.refusal)
-
-    async def _on_closed(self) -> None:
-        self.give_up(f"connection closed: {_text(self.client.last_error)}")
-
-    def _deny(self, text: str) -> None:
-        """The server names the subject it refuses (nats-py gives it in lower case), not the request."""
-        denied = [p for p in self._pending.values() if f'"{p.subject.lower()}"' in text and not p.future.done()]
+    def _refused(self, text: str) -> None:
+        """The server names the subject that it refuses, not the request."""
+        self.refusal = text
+        if _PERMISSION not in text.lower():
+            log.error("error of the connection to the bus", why=text)
+            return
+        denied = [p for p in self._pending.values() if f'"{p.subject}"' in text and not p.future.done()]
         for waiting in denied:
             waiting.future.set_exception(Denied(waiting.subject))
         if not denied:
             log.error("the bus refuses a subject to this user; its permissions are those of design §2", why=text)
 
-    async def _sweep(self) -> None:
+    def _sweep(self) -> None:
+        """Give up requests whose time is over, again and again."""
+        if self.lost:
+            return
         loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(SWEEP)
-            if self.client.is_closed:
-                self.give_up(f"connection closed: {_text(self.client.last_error)}")
-                return
-            now = loop.time()
-            for waiting in self._pending.values():
-                if waiting.deadline < now and not waiting.future.done():
-                    waiting.future.set_exception(Unanswered("no answer in time"))
+        now = loop.time()
+        for waiting in self._pending.values():
+            if waiting.deadline < now and not waiting.future.done():
+                waiting.future.set_exception(Unanswered("no answer in time"))
+        self._sweeper = loop.call_later(SWEEP, self._sweep)
 
 
 class Connection:
@@ -301,7 +236,7 @@ class Connection:
         if self._keeper:
             self._keeper.cancel()
         if self._current:
-            await self._current.close()
+            self._current.close()
 
     async def _keep(self, link: Link) -> None:
         loop = asyncio.get_running_loop()
@@ -314,7 +249,7 @@ class Connection:
             await lost.wait()
             self._up = loop.create_future()
             log.warning("connection to the bus lost, connecting again", url=self.settings.url, why=link.lost)
-            await link.close()
+            link.close()
             link = await self._connect(at_start=False)
             log.info("connected to the bus again", url=self.settings.url)
 
@@ -326,9 +261,9 @@ class Connection:
                 async with asyncio.timeout(CONNECT_TIMEOUT * 2):
                     await link.open(self.settings, self._tls)
                 return link
-            except (nats.errors.Error, OSError, TimeoutError, BusError) as error:
+            except (WireError, OSError, TimeoutError, BusError) as error:
                 why = link.refusal or _text(error)
-            await link.close()
+            link.give_up(why)
             if "authorization" in why.lower() or "authentication" in why.lower():
                 refused = (
                     f"the bus at {self.settings.url} refuses user {self.settings.user!r}: wrong user or password. "
@@ -355,7 +290,7 @@ def _check_urls(settings: BusSettings) -> None:
     for url in settings.servers or [""]:
         try:
             parts = urlsplit(url)
-            sound = parts.scheme in ("nats", "tls", "ws", "wss") and parts.hostname and (parts.port or True)
+            sound = parts.scheme in ("nats", "tls") and parts.hostname and (parts.port or True)
         except ValueError:
             sound = False
         if not sound:
@@ -364,9 +299,3 @@ def _check_urls(settings: BusSettings) -> None:
 
 def _text(error: BaseException | None) -> str:
     return str(error) or type(error).__name__ if error is not None else "no reason given"
-
-
-def _retrieve(task: asyncio.Future[None]) -> None:
-    """Mark the exception of a task that nobody waits for as seen."""
-    if not task.cancelled():
-        task.exception()

@@ -12,12 +12,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from raybus.bus import jetstream as js
 from raybus.bus.connection import Denied, Link, NoResponders, Unanswered
 from raybus.bus.port import BusError
+from raybus.bus.wire import Msg
 
 BATCH, BATCH_BYTES = 1000, 16 << 20
 """Messages and bytes of one pull."""
@@ -75,21 +74,21 @@ class Pull:
         self.alive_at = 0.0
         self._feed = feed
         self._inbox = feed.link.new_inbox()
-        self._subscription: Subscription | None = None
+        self._subscription: int | None = None
         self._next_seq = 1
 
     async def open(self) -> None:
         """Make the consumer and ask for the first messages. Raises Ended, NoResponders (no such stream), Denied."""
         self.info = await self._create()
-        self._subscription = await self._feed.link.subscribe(self._inbox, self._arrived)
-        await self.top_up()
+        self._subscription = self._feed.link.subscribe(self._inbox, self._arrived)
+        self.top_up()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Stop the deliveries; an ephemeral consumer is removed by the server after INACTIVE seconds."""
         if self._subscription is not None:
-            await self._feed.link.unsubscribe(self._subscription)
+            self._feed.link.unsubscribe(self._subscription)
 
-    async def top_up(self) -> None:
+    def top_up(self) -> None:
         """Pull again if the last pull is over and the reader has caught up. Raises Ended."""
         if self.due or len(self._feed.items) > BATCH // 2 or self._feed.link.lost:
             return
@@ -98,7 +97,7 @@ class Pull:
         self.alive_at = asyncio.get_running_loop().time()
         with suppress(Unanswered):
             subject = f"{js.API}.CONSUMER.MSG.NEXT.{self.consumer.stream}.{self.info.name}"
-            await self._feed.link.publish(subject, js.encode(body), self._inbox)
+            self._feed.link.publish(subject, js.encode(body), self._inbox)
 
     async def _create(self) -> js.ConsumerInfo:
         stream, subject, config, durable = self.consumer
@@ -120,11 +119,11 @@ class Pull:
             raise NoResponders(stream)
         raise Ended(f"no consumer of {subject} on stream {stream}: {info.error.description}")
 
-    async def _arrived(self, msg: Msg) -> None:
+    def _arrived(self, msg: Msg) -> None:
         self.alive_at = self._feed.now()
         if not msg.reply:
             self._status(msg.headers or {})
-            await self.top_up()
+            self.top_up()
             return
         about = js.delivery(msg.reply)
         if not self.consumer.durable and about.consumer_seq != self._next_seq:
@@ -133,7 +132,7 @@ class Pull:
         self._next_seq += 1
         self.due = max(self.due - 1, 0)
         self._feed.push((self, msg, about))
-        await self.top_up()
+        self.top_up()
 
     def _status(self, headers: Mapping[str, str]) -> None:
         status, text = headers.get(js.STATUS, ""), headers.get(js.DESCRIPTION, "")
@@ -178,14 +177,14 @@ class Feed:
             raise BusError(f"this bus user may not read {error}; its permissions are those of design §2") from error
         self._supervise()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End all deliveries."""
         self._unhook()
         for timer in (self._watch, self._nudge_timer):
             if timer is not None:
                 timer.cancel()
         for pull in self.pulls:
-            await pull.close()
+            pull.close()
 
     def push(self, item: Item) -> None:
         """One more delivery."""
@@ -223,7 +222,7 @@ class Feed:
             item = self.items.popleft()
             if len(self.items) == BATCH // 2 or not self.items:
                 for pull in self.pulls:
-                    await pull.top_up()
+                    pull.top_up()
             yield item
 
     def _supervise(self) -> None:

@@ -41,7 +41,7 @@ async def follow(connection: Connection, consumers: list[Consumer]) -> AsyncIter
         except (Ended, BusError) as error:
             why = str(error)
         finally:
-            await feed.close()
+            feed.close()
         if delivered:
             waiting = Waiting()
             yield Reset(why)

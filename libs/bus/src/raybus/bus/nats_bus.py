@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import structlog
-from nats.aio.msg import Msg
 
 from raybus.bus import jetstream as js
 from raybus.bus.connection import Connection, Denied, Link, NoResponders, Unanswered
@@ -14,6 +13,7 @@ from raybus.bus.consumers import CALL_TIMEOUT, all_of, last_of_each
 from raybus.bus.following import follow
 from raybus.bus.port import BusError, Conflict, KeyValue, Loaded, Message, Reset, StoreFull, StreamName, Work
 from raybus.bus.settings import BusSettings
+from raybus.bus.wire import Msg
 from raybus.bus.work import Queue
 
 PUT_PATIENCE = 20.0
@@ -132,7 +132,7 @@ class NatsBus:
     async def announce(self, subject: str, data: bytes) -> None:
         link = await self._connection.link(CALL_TIMEOUT)
         try:
-            await link.publish(subject, data)
+            link.publish(subject, data)
             await link.round_trip(ROUND_TRIP)
         except Unanswered as error:
             raise BusError(f"{subject}: not announced, {error}") from error
@@ -140,14 +140,14 @@ class NatsBus:
     async def listen(self, subject: str) -> AsyncIterator[tuple[str, bytes] | Reset]:
         heard: asyncio.Queue[tuple[str, bytes] | Reset] = asyncio.Queue()
 
-        async def arrived(msg: Msg) -> None:
+        def arrived(msg: Msg) -> None:
             heard.put_nowait((msg.subject, msg.data))
 
         while not self._connection.closed:
             link = await self._connection.link()
             unhook = link.when_lost(lambda why: heard.put_nowait(Reset(why)))
             try:
-                subscription = await link.subscribe(subject, arrived)
+                subscription = link.subscribe(subject, arrived)
             except BusError as error:
                 log.warning("not listening yet", subject=subject, why=str(error))
                 unhook()
@@ -160,7 +160,7 @@ class NatsBus:
                     yield item
             finally:
                 unhook()
-                await link.unsubscribe(subscription)
+                link.unsubscribe(subscription)
 
     # What streams.py needs.
 
@@ -259,7 +259,7 @@ class NatsBus:
 
 
 def _check_size(subject: str, data: bytes, headers: Mapping[str, str], link: Link) -> None:
-    """nats-py looks at the body alone, and the server closes the connection upon a message that is too large."""
+    """The server closes the connection upon a message that is too large."""
     if len(data) + HEADERS_MOST < link.max_payload:
         return
     size = len(data) + 14 + sum(len(key) + len(value.encode()) + 4 for key, value in headers.items())

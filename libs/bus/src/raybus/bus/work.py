@@ -63,8 +63,8 @@ class Queue:
                 why = str(error)
             finally:
                 self.link = None
-                await feed.close()
-                await _give_back(link, feed)
+                feed.close()
+                _give_back(link, feed)
             if not self._connection.closed:
                 saying.say("reading the work queue again", durable=self._consumer.durable, why=why)
             await asyncio.sleep(AGAIN)
@@ -94,7 +94,7 @@ class Delivered:
         if link is None or self._queue.identity != self._identity:
             return
         with suppress(Unanswered):
-            await link.publish(self._reply, word)
+            link.publish(self._reply, word)
 
 
 async def _created(link: Link) -> str:
@@ -106,7 +106,7 @@ async def _created(link: Link) -> str:
     return msgspec.json.decode(answer.data, type=js.StreamInfo).created
 
 
-async def _give_back(link: Link, feed: Feed) -> None:
+def _give_back(link: Link, feed: Feed) -> None:
     for _, msg, _ in feed.items:
         with suppress(Unanswered):
-            await link.publish(msg.reply, b"-NAK")
+            link.publish(msg.reply, b"-NAK")

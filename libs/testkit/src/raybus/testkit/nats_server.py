@@ -107,7 +107,7 @@ class NatsServer:
         try:
             return bytes((await link.request(call, body, START_SECONDS)).data)
         finally:
-            await link.close()
+            link.close()
 
     def _end(self, number: signal.Signals) -> None:
         if self._process is None:
