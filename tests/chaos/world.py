@@ -21,6 +21,7 @@ ADMINISTRATOR = "administrator"
 STORE = 640 << 20
 """Bytes that the bus may store; TIMELINE sets aside 512 MiB of them."""
 API_SERVER, CONTROLLERS = "kube-apiserver", "kube-controller-manager"
+ITS_CLIENTS = (CONTROLLERS, "kube-scheduler", "kwok")
 TALKERS = tuple(service for service, credential in SERVICES.items() if credential)
 
 
@@ -79,31 +80,32 @@ class ChaosStack(Stack):
 
 
 class ApiServer:
-    """The API server's process, which can go away and come back."""
+    """The API server's process, which can go away and come back, and those that cannot do without it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._run = cluster_dir(cluster.name) / "run"
-        self._component: Component | None = None
+        self._known: dict[str, Component] = {}
 
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
-        self._component = self._kill(API_SERVER)
+        for name in (API_SERVER, *ITS_CLIENTS):
+            if (record := running(self._run, name)) is not None:
+                argv = Path(f"/proc/{record.pid}/cmdline").read_text().rstrip("\0").split("\0")
+                self._known[name] = Component(name, tuple(argv))
+        self._kill(API_SERVER)
 
     def back(self) -> None:
         """Start it again with the same command line; it listens a few seconds later."""
-        assert self._component is not None
-        start(self._component, self._run)
+        start(self._known[API_SERVER], self._run)
 
-    def restart_controllers(self) -> None:
+    def restart_clients(self) -> None:
         """What an outage does to the controllers of Kubernetes: they lose their lease, end, and begin anew. These here
         have none, and their garbage collector would never notice what was deleted while it did not watch a kind."""
-        start(self._kill(CONTROLLERS), self._run)
+        self._kill(CONTROLLERS)
+        for name in ITS_CLIENTS:
+            start(self._known[name], self._run)
 
-    def _kill(self, name: str) -> Component:
-        record = running(self._run, name)
-        assert record is not None, f"{name} does not run"
-        argv = Path(f"/proc/{record.pid}/cmdline").read_text().rstrip("\0").split("\0")
-        os.kill(record.pid, signal.SIGKILL)
-        while running(self._run, name) is not None:
+    def _kill(self, name: str) -> None:
+        while (record := running(self._run, name)) is not None:
+            os.kill(record.pid, signal.SIGKILL)
             time.sleep(0.02)
-        return Component(name, tuple(argv))
