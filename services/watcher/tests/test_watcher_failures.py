@@ -6,7 +6,6 @@ from watcher_world import World, body, play, pod
 
 from raybus.api import subjects
 from raybus.api.messages import H_RV, H_UID
-from raybus.bus.port import Message
 from raybus.testkit.fake_bus import Network
 from raybus.testkit.virtual_time import VirtualLoop
 
@@ -160,14 +159,15 @@ def test_a_standby_takes_over_and_publishes_differences_only() -> None:
         requests = len(world.requests)
         await first.end()
         died = world.loop.time()
-        late = world.create("Pod", pod("c", "late"))
-        await world.until(lambda: world.has("cluster", "c", "Pod", "late"), "published by the other")
+        late = world.create("RayCluster", body("RayCluster", "late", spec={}))
+        await world.until(lambda: world.has("cluster", "late", "RayCluster", "late"), "published by the other")
         assert second.active and world.loop.time() - died < 3.0
-        assert late["metadata"]["uid"] == (world.message("cluster", "c", "Pod", "late") or Message).headers[H_UID]
+        message = world.message("cluster", "late", "RayCluster", "late")
+        assert message is not None and late["metadata"]["uid"] == message.headers[H_UID]
         await asyncio.sleep(1)
         assert world.last_seq() == seq + 1
         reads = [request for request in world.requests[requests:] if "watch" not in request.query]
-        assert [request.path for request in reads] == ["/api/v1/namespaces/ns/pods/late"]
+        assert [request.path for request in reads] == ["/apis/ray.io/v1/namespaces/ns/rayclusters/late"]
 
     play(story)
 

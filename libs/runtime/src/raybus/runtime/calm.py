@@ -28,10 +28,14 @@ class Calm:
         self._decided.append(self._clock())
         self._forget()
 
+    def load(self) -> float:
+        """How much the process has to do, from 0.0 = nothing to 1.0 = so much that pauses are longest."""
+        self._forget()
+        return min(1.0, EACH * len(self._decided) / MOST)
+
     def pause(self, first: float, last: float) -> float:
         """Seconds until a root may be decided whose undecided events came from `first` to `last`; 0.0 = now."""
-        self._forget()
-        quiet = min(MOST, EACH * len(self._decided))
+        quiet = MOST * self.load()
         return max(0.0, min(last + quiet, first + PATIENCE * quiet) - self._clock())
 
     def _forget(self) -> None:

@@ -39,8 +39,9 @@ from raybus.runtime.sent import Sent, news
 from raybus.telemetry import metrics
 from raybus.telemetry.traces import span, trace_id
 
-QUIET, QUIET_AT_MOST = 1.0, 5.0
-"""Seconds without events that a status which only counts progress waits for, and how long at most (design §4)."""
+QUIET, QUIET_BUSY, QUIET_AT_MOST = 1.0, 4.0, 5.0
+"""Seconds without events that a status which only counts progress waits for, with nothing and with much to do, and how
+long at most (design §4): each write costs the API server as much as two pods."""
 BUG_RETRY = 30.0
 """Seconds until a root whose decision raised an exception is tried again."""
 SWEEP = 600.0
@@ -258,7 +259,8 @@ class Partition:
             return False
         if sent.held_since is None:
             sent.held_since = clock
-        due = min(state.touched + QUIET, sent.held_since + QUIET_AT_MOST)
+        quiet = QUIET + (QUIET_BUSY - QUIET) * self.calm.load()
+        due = min(state.touched + quiet, sent.held_since + QUIET_AT_MOST)
         if due <= clock:
             sent.held_since = None
             return False

@@ -13,6 +13,8 @@ from enum import IntEnum
 from itertools import count
 from typing import NamedTuple
 
+from raybus.applier.window import Window
+
 EARLY = 0.005
 """Seconds by which a timer may fire too early (uvloop counts milliseconds)."""
 
@@ -37,10 +39,11 @@ class Turn(NamedTuple):
 
 
 class Budget:
-    """At most `limit` requests in flight, none while paused. For one event loop; times are the loop's clock."""
+    """At most `limit` requests in flight, fewer while the server is slow (`window`), none while paused. For one event
+    loop; times are the loop's clock."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self._window = Window(limit)
         self._in_flight = 0
         self._busy: Counter[str] = Counter()
         self._waiting: dict[tuple[Urgency, str], list[tuple[int, int, asyncio.Future[None]]]] = {}
@@ -57,6 +60,10 @@ class Budget:
         loop = asyncio.get_running_loop()
         self._resume_at = max(self._resume_at, loop.time() + seconds)
         loop.call_at(self._resume_at, self._resume)
+
+    def answered(self, seconds: float) -> None:
+        """The server has answered a request after so many seconds."""
+        self._window.ended(seconds, self._in_flight)
 
     @asynccontextmanager
     async def slot(self, turn: Turn) -> AsyncIterator[None]:
@@ -97,7 +104,7 @@ class Budget:
     def _grant(self) -> None:
         if asyncio.get_running_loop().time() < self._resume_at:
             return
-        while self._waiting and self._in_flight < self._limit:
+        while self._waiting and self._in_flight < self._window.size:
             key = min(self._waiting, key=lambda k: (k[0], self._busy[k[1]], self._waiting[k][0][0]))
             _, _, granted = heapq.heappop(self._waiting[key])
             if not self._waiting[key]:

@@ -115,7 +115,10 @@ class Lane:
             if not self._calls.lease.fresh():
                 raise Fenced("no heart-beat of this replica was answered within the last second", STALE_WAIT)
             with span(f"{request.method} {request.path}", attributes={"http.request.method": request.method}):
-                return await self._calls.sender.send(request)
+                begun = asyncio.get_running_loop().time()
+                response = await self._calls.sender.send(request)
+                self._calls.budget.answered(asyncio.get_running_loop().time() - begun)
+                return response
 
 
 def _may_have_created(request: Request, error: Transient) -> bool:

@@ -17,6 +17,8 @@ WRITERS = 48
 """Writes under way at the same time: what one bus connection needs to be busy."""
 FULL = 1000
 """Waiting subjects from which on the watches are held back (about 10 MB of pods)."""
+RESTING = 500
+"""Subjects that rest at most; further states go out at once."""
 ROUNDS = 5
 """Times a write is tried against competitors before it waits for its turn again."""
 RETRY = 1.0
@@ -94,7 +96,7 @@ class Publisher:
         if (resting := self._resting.pop(subject, None)) is not None:
             resting[1].cancel()
             patience = min(patience, resting[1].when() - now)
-        if patience > 0 and subject not in self._waiting:
+        if patience > 0 and subject not in self._waiting and len(self._resting) < RESTING:
             timer = asyncio.get_running_loop().call_at(now + patience, self._rested, subject)
             self._resting[subject] = pending, timer
         else:

@@ -29,7 +29,7 @@ class _RayJob(Struct, frozen=True):
     status: _Status | None = None
 
 
-SHORT, LONG = 0.25, 1.0
+SHORT, LONG = 0.25, 3.0
 """Seconds: for a state that our own write has most likely made, and for one of a pod that does not run yet."""
 
 _POD = msgspec.json.Decoder(_Pod)
