@@ -197,7 +197,15 @@ def silence_is_failure() -> None:
 
 
 def early_submit() -> None:
-    """A job is submitted before the status that names its head is stored."""
+    """A job is submitted to whatever head does not know it, whatever the stored status says."""
+    right = ray.asks
+
+    def asks(view: Any, by_http: bool, soon: bool) -> Any:
+        fresh = msgspec.structs.replace(view.status, job_status="")
+        asked = msgspec.structs.replace(view, job=msgspec.structs.replace(view.job, status=fresh))
+        return right(asked, by_http, soon)
+
+    ray.asks = asks
     ray.on_stored_head = lambda view: True
 
 

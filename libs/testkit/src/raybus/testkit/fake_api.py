@@ -10,6 +10,7 @@ tests/integration/test_fake_api_conformance.py.
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from contextvars import Context
 from typing import Any, Literal, NamedTuple
 
@@ -38,12 +39,14 @@ class Target(NamedTuple):
 
 class Fault(NamedTuple):
     """What happens to one request. `before`, `after`: seconds on the way there and back. `error`: instead of the
-    answer; `effect`: whether the request is carried out all the same, for a time-out perhaps long after it."""
+    answer; `effect`: whether the request is carried out all the same, for a time-out perhaps long after it.
+    `again`: seconds after which it arrives once more, as proxies repeat what is idempotent; 0 = never."""
 
     before: float = 0.0
     after: float = 0.0
     error: Literal["", "busy", "broken", "conflict", "timeout", "refused"] = ""
     effect: bool = True
+    again: float = 0.0
 
 
 SMOOTH = Fault()
@@ -163,6 +166,8 @@ class Connection:
         fault = self.fault(request)
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         _later(fault.before, self._arrive, request, fault, answer)
+        if fault.again:
+            _later(fault.again, self._repeat, request)
         if fault.error == "timeout":
             _later(request.timeout, _resolve, answer, self._failure(request, fault))
         return await answer
@@ -229,6 +234,11 @@ class Connection:
                 outcome = self._failure(request, fault)
         if fault.error != "timeout":
             _later(fault.after, _resolve, answer, outcome)
+
+    def _repeat(self, request: Request) -> None:
+        """The same request from some proxy; nobody waits for the answer."""
+        with suppress(errors.ApiError):
+            self.api.handle(self.client, request)
 
     def _failure(self, request: Request, fault: Fault) -> KubeError:
         if self.down or fault.error == "refused":

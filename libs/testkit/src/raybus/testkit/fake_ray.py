@@ -57,7 +57,8 @@ class Head:
 
 
 class Call(NamedTuple):
-    """One request that reached, or tried to reach, a dashboard; `head` "" = nobody answers to the name."""
+    """One request that reached, or tried to reach, a dashboard; `head` "" = nobody answers to the name; `job_id` of a
+    submission."""
 
     at: float
     client: str
@@ -65,6 +66,7 @@ class Call(NamedTuple):
     path: str
     head: str
     answered: bool
+    job_id: str = ""
 
 
 class FakeRay:
@@ -104,8 +106,9 @@ class FakeRay:
         """The way of the process `client` to all dashboards."""
         return Transport(self, client, delay)
 
-    def tell(self, client: str, method: str, path: str, head: Head | None) -> None:
+    def tell(self, client: str, method: str, path: str, head: Head | None, body: bytes = b"") -> None:
         """Tell the observers of a call."""
+        job_id = msgspec.json.decode(body)["submission_id"] if body else ""
         call = Call(
             asyncio.get_running_loop().time(),
             client,
@@ -113,6 +116,7 @@ class FakeRay:
             path,
             head.uid if head else "",
             head is not None and head.mode == "ok",
+            job_id,
         )
         for observer in self.observers:
             observer(call)
@@ -182,7 +186,7 @@ class Transport(httpx.AsyncBaseTransport):
 
     def _arrive(self, request: httpx.Request, answer: asyncio.Future[tuple[int, bytes] | None]) -> None:
         head = self._ray.resolve(request.url.host)
-        self._ray.tell(self._client, request.method, request.url.path, head)
+        self._ray.tell(self._client, request.method, request.url.path, head, request.content)
         if head is not None and head.mode == "hanging":
             return
         outcome = None

@@ -147,6 +147,7 @@ def bad_weather(stage: Stage) -> None:
         lost=rng.choice((0.0, 0.02, 0.1)),
         api_error=rng.choice((0.0, 0.05, 0.3)),
         api_timeout=rng.choice((0.0, 0.05, 0.2)),
+        repeated=rng.choice((0.0, 0.1, 0.5)),
     )
     seconds = rng.uniform(2.0, 12.0)
     stage.note(f"{climate} for {seconds:.1f} s")

@@ -25,6 +25,8 @@ class JobRules:
         self._answered: dict[str, float] = {}
         self._looked: dict[str, float] = {}
         """Job id -> when the prober looked at it last."""
+        self._taken: dict[tuple[str, str], float] = {}
+        """(job id, head's UID) -> when the head took it from the prober."""
         ledger.store.observers.append(self._see)
         ray.observers.append(self._called)
 
@@ -176,9 +178,14 @@ class JobRules:
             (self._answered if call.answered else self._unanswered)[parts[2]] = call.at
 
     def _submitted(self, call: Call) -> None:
-        """The prober submits: allowed once the stored status shows the head."""
+        """The prober submits: allowed once the stored status shows the head, and once for each head."""
         if not call.head:
             return
+        if call.answered and call.job_id not in self._ray.head(call.head).jobs:
+            before = self._taken.get((call.job_id, call.head))
+            if before is not None and before > self._ledger.wiped_at:
+                self._ledger.violate("submit once", f"{call.job_id} was submitted to head {call.head} before")
+            self._taken[call.job_id, call.head] = call.at
         pod = self._store.uids.get(call.head)
         names = {
             ((job.get("status") or {}).get("rayClusterStatus") or {}).get("head", {}).get("podName")

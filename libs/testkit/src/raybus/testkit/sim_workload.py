@@ -57,6 +57,8 @@ class Workload:
             self._change_group(key, number, {"replicas": replicas})
             if self._rng.random() < 0.5:
                 later(self._rng.uniform(0.0, 0.3), self.flap)
+            if self._rng.random() < 0.3:
+                later(self._rng.uniform(0.0, 0.2), self.scale)
 
     def scale_by_name(self) -> None:
         """What Ray's autoscaler does: lower `replicas` and name the pods that go."""

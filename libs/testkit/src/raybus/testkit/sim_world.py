@@ -34,7 +34,8 @@ class Climate:
     """How bad it is while faults last; each is a probability for one message or request unless it says otherwise.
 
     `slow`: a call or message takes up to `slowest` seconds instead of milliseconds. `lost`: an acknowledgement or
-    heart-beat. `api_error`, `api_timeout`: a request to the API server, half of them after their effect.
+    heart-beat. `api_error`, `api_timeout`: a request to the API server, half of them after their effect. `repeated`:
+    a request that is idempotent arrives once more, seconds later.
     """
 
     slow: float = 0.0
@@ -42,6 +43,7 @@ class Climate:
     lost: float = 0.0
     api_error: float = 0.0
     api_timeout: float = 0.0
+    repeated: float = 0.0
 
 
 CALM = Climate()
@@ -101,6 +103,8 @@ class World:
                 return _timeout(rng, before, after, request)
             if draw < climate.api_timeout + climate.api_error:
                 return _error(rng, before, after)
+            if request.method != "POST" and rng.random() < climate.repeated:
+                return Fault(before, after, again=rng.uniform(0.5, 15.0))
             return Fault(before, after)
 
         return fault

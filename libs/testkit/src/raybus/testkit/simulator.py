@@ -169,4 +169,4 @@ def _replicas(rng: random.Random) -> list[str]:
     services = ["watcher", "cluster-ctl", "job-ctl", "applier", "prober"]
     if rng.random() < 0.1:
         services.append("serve-ctl")
-    return [f"{service}-{number}" for service in services for number in range(1 if rng.random() < 0.5 else 2)]
+    return [f"{service}-{number}" for service in services for number in range(1 if rng.random() < 0.3 else 2)]
