@@ -64,6 +64,7 @@ class Rays:
 
 class World:
     def __init__(self) -> None:
+        self.ahead = 0.0
         self.server = BusServer(self.now)
         self.bus = self.server.connect()
         self.rays, self.heads = Rays(), Heads(8)
@@ -71,7 +72,7 @@ class World:
         self.stops: list[Callable[[], Awaitable[None]]] = []
 
     def now(self) -> Instant:
-        return Instant(1000.0 + asyncio.get_running_loop().time())
+        return Instant(1000.0 + self.ahead + asyncio.get_running_loop().time())
 
     async def start(self, replica: str = "a") -> Partitions:
         token = SERVICE.set(replica)

@@ -158,6 +158,20 @@ def test_a_newer_fact_of_another_replica_stays() -> None:
     run(scenario)
 
 
+def test_a_clock_that_is_set_back_leaves_no_fact_of_the_future() -> None:
+    async def scenario(world: World) -> None:
+        world.ahead = 20.0
+        await world.start()
+        await world.ask(probe())
+        await asyncio.sleep(2)
+        assert world.fact().begun > 1000.0 + 20.0
+        world.ahead = 0.0
+        await asyncio.sleep(1.5)
+        assert world.now() - 2 < world.fact().begun <= world.now()
+
+    run(scenario)
+
+
 def test_a_replica_that_takes_over_goes_on_where_the_other_ended() -> None:
     async def scenario(world: World) -> None:
         first = await world.start("a")

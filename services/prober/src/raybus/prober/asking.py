@@ -101,7 +101,9 @@ class _Asking:
         while True:
             fact, _ = await self._call()
             stored = self._store.stored
-            if is_news(stored, fact) or (stored is not None and fact.begun - stored.begun >= ask.fresh * ALMOST):
+            # A clock that was set back makes the stored time one that no deadline may be compared with.
+            recent = stored is not None and 0.0 <= fact.begun - stored.begun < ask.fresh * ALMOST
+            if is_news(stored, fact) or not recent:
                 await self._publish(fact)
             pace = min(ask.fresh, max(QUICK, self._tools.heads.askers / LOOKS_PER_SECOND))
             await asyncio.sleep(self._state.back_off() or pace)

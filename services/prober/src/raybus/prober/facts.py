@@ -23,12 +23,13 @@ class FactStore:
         self._bus = bus
         self._subject = subjects.view(*root, subjects.FACT, ask_id)
         self._seq = 0
+        self._ours = False
         self.stored: Fact | None = None
 
     async def read(self) -> Fact | None:
         """What the view holds, None without a fact or with one that cannot be read. Raises BusError."""
         message = await self._bus.last("VIEW", self._subject)
-        self._seq, self.stored = message.seq if message else 0, None
+        self._seq, self.stored, self._ours = message.seq if message else 0, None, False
         if message is not None and message.data:
             try:
                 self.stored = schema.read(message.headers, message.data, _DECODER.decode)
@@ -37,7 +38,9 @@ class FactStore:
         return self.stored
 
     async def publish(self, fact: Fact, trace: Mapping[str, str]) -> None:
-        """Store `fact` unless the view holds one whose call began later. Raises BusError.
+        """Store `fact` unless the view holds one of somebody else whose call began later. Raises BusError.
+
+        Our own come in the order of the calls, also when the clock was set back in between.
 
         It lives for a day without confirmation, so that the facts of roots that are long gone do not pile up.
         """
@@ -51,7 +54,7 @@ class FactStore:
 
     async def _put(self, fact: Fact | None, data: bytes, headers: Mapping[str, str]) -> None:
         for _ in range(ROUNDS):
-            if fact is not None and self.stored is not None and self.stored.begun > fact.begun:
+            if fact is not None and self.stored is not None and self.stored.begun > fact.begun and not self._ours:
                 return
             try:
                 self._seq = await self._bus.put(
@@ -60,6 +63,6 @@ class FactStore:
             except Conflict:
                 await self.read()
                 continue
-            self.stored = fact
+            self.stored, self._ours = fact, True
             return
         raise Conflict(f"{self._subject}: changed {ROUNDS} times while it was being written")
