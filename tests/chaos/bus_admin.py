@@ -29,27 +29,20 @@ async def administrator(url: str) -> AsyncIterator[Any]:
         await client.close()
 
 
-async def fill(url: str) -> None:
+async def fill(url: str, copies: int) -> None:
     """Store until there is no room for anything: the server says so or, where several hold the stream together, nobody
     leads it any more."""
-    stream = {"name": FILLER, "subjects": ["fill"], "storage": "file", "num_replicas": len(url.split(","))}
+    stream = {"name": FILLER, "subjects": ["fill"], "storage": "file", "num_replicas": copies}
+    await _insist(url, f"STREAM.CREATE.{FILLER}", stream)
     async with administrator(url) as client:
-        await _ask(client, f"STREAM.CREATE.{FILLER}", stream)
         for size in (BLOCK, BLOCK >> 6, 1024):
             while "error" not in await _store(client, bytes(size)):
                 pass
 
 
 async def make_room(url: str) -> None:
-    """Undo `fill`; tries again while the bus does not answer."""
-    for _ in range(TRIES):
-        try:
-            async with administrator(url) as client:
-                await _ask(client, f"STREAM.DELETE.{FILLER}", {})
-                return
-        except (nats.errors.Error, OSError, TimeoutError):
-            await asyncio.sleep(1)
-    raise TimeoutError("the bus does not delete the stream that fills it")
+    """Undo `fill`."""
+    await _insist(url, f"STREAM.DELETE.{FILLER}", {})
 
 
 async def leader(url: str, servers: Sequence[int]) -> int:
@@ -65,6 +58,20 @@ async def leader(url: str, servers: Sequence[int]) -> int:
     _, _, number = str(info.get("cluster", {}).get("leader", "")).partition("-")
     found = int(number) if number.isdecimal() else 0
     return found if found in servers else servers[-1]
+
+
+async def _insist(url: str, call: str, body: dict[str, Any]) -> None:
+    """Ask again while the bus does not answer, or says that it cannot now. Raises TimeoutError."""
+    for _ in range(TRIES):
+        try:
+            async with administrator(url) as client:
+                answer = await _ask(client, call, body)
+                if answer.get("error", {}).get("code") != 503:
+                    return
+        except (nats.errors.Error, OSError, TimeoutError):
+            pass
+        await asyncio.sleep(1)
+    raise TimeoutError(f"the bus does not do {call}")
 
 
 async def _ask(client: Any, call: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -187,7 +187,7 @@ async def slow_disk(hands: Hands, fault: Fault) -> str:
 async def full_store(hands: Hands, fault: Fault) -> str:
     """Nothing more can be stored on the bus; then there is room again."""
     with hands.disturbing():
-        await bus_admin.fill(hands.stack.nats_url)
+        await bus_admin.fill(hands.stack.nats_url, len(hands.servers()))
         try:
             await asyncio.sleep(fault.seconds)
         finally:
