@@ -5,7 +5,17 @@ import pytest
 
 from raybus.api import subjects
 from raybus.api.decision import Create, Ref
-from raybus.api.messages import H_EPOCH, H_SCHEMA, H_VIEW_SEQ, SCHEMA, Epoch, IntentMessage, Root
+from raybus.api.messages import (
+    H_EPOCH,
+    H_RESULT_SEQ,
+    H_ROOT_SEQ,
+    H_SCHEMA,
+    H_VIEW_SEQ,
+    SCHEMA,
+    Epoch,
+    IntentMessage,
+    Root,
+)
 from raybus.api.schema import OURS, Newer
 from raybus.api.times import Instant
 from raybus.applier.job import Invalid, read_job
@@ -35,6 +45,13 @@ def body(kind: str = "Pod", name: str = "c") -> bytes:
 def test_a_decision_is_read_with_its_fences() -> None:
     job = read_job(Delivery(body(), GOOD))
     assert (job.epoch, job.view_seq, job.key) == (Epoch(1, 2), 7, ("cluster", "ns", "c"))
+
+
+def test_what_the_controller_knows_of_the_view_may_be_said_or_not() -> None:
+    job = read_job(Delivery(body(), {**GOOD, H_ROOT_SEQ: "6", H_RESULT_SEQ: "0"}))
+    assert (job.root_seq, job.no_result) == (6, True)
+    job = read_job(Delivery(body(), GOOD))
+    assert (job.root_seq, job.no_result) == (0, False)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import msgspec
 from raybus.api import subjects
 from raybus.api.decision import Ref
 from raybus.api.kinds import BY_KIND
-from raybus.api.messages import Result
+from raybus.api.messages import H_RV, Result
 from raybus.api.times import Instant
 from raybus.applier.echo import Echo
 from raybus.applier.memory import RootMemory
@@ -58,6 +58,23 @@ async def test_what_no_watch_selects_is_not_echoed() -> None:
     shared, secret = bus(), {"metadata": {"name": "s", "namespace": "ns", "uid": "u", "resourceVersion": "5"}}
     echo = Echo(shared, now)
     item = parse_object(msgspec.json.encode(secret), BY_KIND["Secret"])
-    assert await echo.written(KEY, "Secret", item, {}, new=True) == 0
+    assert await echo.written(KEY, "Secret", item, {}, expect=0) == 0
     assert await echo.gone(KEY, Ref("Secret", "ns", "s"), "u", {}) == 0
     assert shared.server.streams["VIEW"].all(">") == []
+
+
+async def test_an_expectation_that_proves_wrong_costs_a_look_and_revives_nothing() -> None:
+    shared = bus()
+    echo, subject = Echo(shared, now), subjects.view(*KEY, "raycluster", "c")
+
+    async def write(version: str, expect: int | None) -> int:
+        raw = {"metadata": {"name": "c", "namespace": "ns", "uid": "u", "resourceVersion": version}}
+        item = parse_object(msgspec.json.encode(raw), BY_KIND["RayCluster"])
+        return await echo.written(KEY, "RayCluster", item, {}, expect=expect)
+
+    first = await write("5", 0)
+    assert await write("6", first) == first + 1
+    assert await write("8", first) == first + 2, "somebody else had written meanwhile"
+    assert await write("7", first) == first + 2, "what is there is newer"
+    last = await shared.last("VIEW", subject)
+    assert last is not None and last.headers[H_RV] == "8"

@@ -16,6 +16,9 @@ from raybus.api.times import Instant
 # Header names.
 H_RV, H_UID, H_AT, H_TRACE, H_GONE = "K8s-RV", "K8s-UID", "Observed-At", "traceparent", "Gone"
 H_EPOCH, H_VIEW_SEQ = "Epoch", "View-Seq"
+H_ROOT_SEQ, H_RESULT_SEQ = "Root-Seq", "Result-Seq"
+"""Of an INTENT, to spare the applier two reads: the VIEW sequence of the root itself, and `0` when the root has no
+result. Either may be missing; both are only expectations, as compare-and-set finds out."""
 
 TOMBSTONE_TTL = 24 * 3600
 """Seconds that a tombstone stays in VIEW, and so that a pod name rests (design §3, "Names")."""

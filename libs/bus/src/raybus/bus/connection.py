@@ -68,6 +68,11 @@ class Link:
         return self._wire.info.max_payload
 
     @property
+    def stands_alone(self) -> bool:
+        """Whether the server is in no cluster: then a consumer is lost only with this connection."""
+        return not self._wire.info.cluster
+
+    @property
     def has_jetstream(self) -> bool:
         """Whether the server says that JetStream is on; it may still be coming up."""
         return self._wire.info.jetstream

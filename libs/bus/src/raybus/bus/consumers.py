@@ -24,6 +24,9 @@ EXPIRES = 30.0
 """Seconds that an idle pull stays open on the server."""
 HEARTBEAT, STALL = 2.4, 5.0
 """Seconds between the server's signs of life on an idle pull; silence of STALL means the consumer is lost."""
+CALM = 5.0
+"""Times that both are longer with a server that stands alone: a consumer goes there only with a word, or with the
+connection."""
 INACTIVE = 30.0
 """Seconds after which the server removes a consumer that nobody pulls from."""
 CALL_TIMEOUT = 5.0
@@ -92,7 +95,12 @@ class Pull:
         """Pull again if the last pull is over and the reader has caught up. Raises Ended."""
         if self.due or len(self._feed.items) > BATCH // 2 or self._feed.link.lost:
             return
-        body = {"batch": BATCH, "max_bytes": BATCH_BYTES, "expires": js.ns(EXPIRES), "idle_heartbeat": js.ns(HEARTBEAT)}
+        body = {
+            "batch": BATCH,
+            "max_bytes": BATCH_BYTES,
+            "expires": js.ns(EXPIRES),
+            "idle_heartbeat": js.ns(self._feed.heartbeat),
+        }
         self.due = BATCH
         self.alive_at = asyncio.get_running_loop().time()
         with suppress(Unanswered):
@@ -158,6 +166,7 @@ class Feed:
         self._nudged = False
         self._nudge_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
+        self.heartbeat = HEARTBEAT * (CALM if link.stands_alone else 1.0)
         self._wake = asyncio.Event()
         self._watch: asyncio.TimerHandle | None = None
         self._unhook = link.when_lost(self.end)
@@ -229,7 +238,7 @@ class Feed:
         """Every pull is answered by a message or a sign of life within STALL seconds."""
         now = self.now()
         for pull in self.pulls:
-            if pull.due and now - pull.alive_at > STALL:
+            if pull.due and now - pull.alive_at > self.heartbeat * STALL / HEARTBEAT:
                 self.end(f"no sign of life from the consumer of {pull.consumer.filter} for {now - pull.alive_at:.0f} s")
                 return
         self._watch = self._loop.call_later(1.0, self._supervise)

@@ -46,6 +46,7 @@ class Info(Struct, frozen=True):
 
     max_payload: int = 1 << 20
     jetstream: bool = False
+    cluster: str = ""
     tls_required: bool = False
 
 

@@ -16,6 +16,8 @@ from raybus.api.decision import Decision
 from raybus.api.kinds import ROOTS
 from raybus.api.messages import (
     H_EPOCH,
+    H_RESULT_SEQ,
+    H_ROOT_SEQ,
     H_SCHEMA,
     H_VIEW_SEQ,
     SCHEMA,
@@ -186,10 +188,10 @@ class Partition:
     # ---- decisions out
 
     async def _decide_dirty(self, tasks: asyncio.TaskGroup) -> None:
-        slots = asyncio.Semaphore(IN_FLIGHT)
+        slots, waiting = asyncio.Semaphore(IN_FLIGHT), metrics.DIRTY_ROOTS.labels(self.controller.name)
         while True:
             root = next((root for root in self.dirty if root not in self.busy), None)
-            metrics.DIRTY_ROOTS.labels(self.controller.name).set(len(self.dirty))
+            waiting.set(len(self.dirty))
             if root is None:
                 self.wake.clear()
                 await self.wake.wait()
@@ -286,7 +288,7 @@ class Partition:
         with span(f"decide {composed.ask.root.kind}", state.parent, attributes) as trace:
             headers = {H_EPOCH: str(self.epoch), H_VIEW_SEQ: str(seq), H_SCHEMA: SCHEMA, **trace}
             if message is not None:
-                await self._put_intent(key, message, headers)
+                await self._put_intent(key, message, headers | self._expectations(key, state))
             if ask_news:
                 await self._put_ask(key, composed.ask, headers)
             if message is not None or because != sent.because:
@@ -304,6 +306,12 @@ class Partition:
                 await self.bus.put("TIMELINE", kind, msgspec.json.encode(entry), {H_SCHEMA: SCHEMA, **trace})
         sent.asks, sent.because = asks, because
         sent.at_seq, sent.generation = seq, composed.ask.root.generation
+
+    def _expectations(self, key: RootKey, state: RootState) -> dict[str, str]:
+        """What the applier need not read, because it is in the view."""
+        root = state.entries[self.cache.root_token, key[1]]
+        result = {} if (subjects.RESULT, "applier") in state.entries else {H_RESULT_SEQ: "0"}
+        return {H_ROOT_SEQ: str(root.seq), **result}
 
     async def _put_intent(self, key: RootKey, message: IntentMessage, headers: dict[str, str]) -> None:
         subject = subjects.intent(self.controller.name, *key)

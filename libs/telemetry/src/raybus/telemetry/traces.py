@@ -8,7 +8,7 @@ spans into the same trace without asking anyone, also after a restart.
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -56,24 +56,40 @@ def root_parent(seed: str) -> dict[str, str]:
     return {HEADER: f"00-{digest[:32]}-{digest[32:]}-01"}
 
 
-@contextmanager
+class _Off:
+    """The span while tracing is off: each request has some, so it costs next to nothing."""
+
+    def __enter__(self) -> dict[str, str]:
+        return {}
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+_OFF = _Off()
+
+
 def span(
     name: str, parent: Mapping[str, str] | None = None, attributes: Mapping[str, Any] | None = None
-) -> Iterator[dict[str, str]]:
+) -> AbstractContextManager[dict[str, str]]:
     """A span around the block, child of `parent`'s `traceparent` or else of the span around this one.
 
     Yields the headers (`traceparent`) to hand on to whoever continues the trace; {} while tracing is off. An
     exception leaves the span with error status and goes on.
     """
-    if _tracer is None:
-        yield {}
-        return
+    return _OFF if _tracer is None else _span(_tracer, name, parent, attributes)
+
+
+@contextmanager
+def _span(
+    tracer: "Tracer", name: str, parent: Mapping[str, str] | None, attributes: Mapping[str, Any] | None
+) -> Iterator[dict[str, str]]:
     from opentelemetry.trace import set_span_in_context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     propagator = TraceContextTextMapPropagator()
     context = propagator.extract(dict(parent)) if parent and HEADER in parent else None
-    with _tracer.start_as_current_span(name, context=context, attributes=dict(attributes or {})) as current:
+    with tracer.start_as_current_span(name, context=context, attributes=dict(attributes or {})) as current:
         carrier: MutableMapping[str, str] = {}
         propagator.inject(carrier, set_span_in_context(current))
         yield dict(carrier)

@@ -22,7 +22,7 @@ from raybus.testkit.fake_store import Stream, matches
 
 T = TypeVar("T")
 
-ACK_WAIT = 30.0
+ACK_WAIT = 5.0
 """Seconds until a work message that was not acknowledged comes again."""
 PUT_PATIENCE = 15.0
 CALL_PATIENCE = 5.0
@@ -302,7 +302,6 @@ class FakeBus:
 
     async def work(self, subject: str, durable: str) -> AsyncIterator[FakeWork]:
         consumer = self.server.consumer(subject, durable)
-        await self.call(CALL_PATIENCE, consumer.restart)
         while True:
             await self._up.wait()
             message = await consumer.next(lambda: self.is_up)

@@ -57,13 +57,6 @@ class Consumer:
         if timer is not None:
             timer.cancel()
 
-    def restart(self) -> None:
-        """Somebody else reads from now on: what was handed out and is not settled may be handed out again."""
-        for seq in sorted(self._timers):
-            self.settle(seq)
-            heapq.heappush(self._ready, seq)
-        self.match()
-
     def forget(self) -> None:
         """The stream was made anew."""
         for seq in list(self._timers):

@@ -123,8 +123,10 @@ class Carrier:
     async def _do(self, run: Run) -> None:
         job, message = run.job, run.job.message
         lane = self._calls.lane(job.partition, message.root.namespace, run.memory.age, lambda: self._check_epoch(job))
-        root = RootHands(job.key, message.root, lane, self._echo, run.trace)
+        root = RootHands(job, lane, self._echo, run.trace)
         hands = Hands(job.key, message.root.uid, lane, self._echo, run.trace)
+        if job.no_result and not run.memory.result_read:
+            run.memory.result_read = True
         run.result = await self.record.result(job.key, run.memory)
         urgency = Urgency.URGENT if message.urgent else Urgency.STATUS
         try:

@@ -57,18 +57,22 @@ class Echo:
         self._now = now
 
     async def written(
-        self, key: RootKey, kind: str, item: Object, trace: Mapping[str, str], *, new: bool = False
+        self, key: RootKey, kind: str, item: Object, trace: Mapping[str, str], *, expect: int | None = None
     ) -> int:
         """Publish an object as it is now; returns its sequence in the view of root `key`, 0 if it is in none.
 
-        `new`: it was created just now, so nothing is expected in the view. Raises BusError.
+        `expect`: the sequence of what the view of `key` holds in all likelihood, of an older state for sure; 0 = the
+        object was created just now, so no view holds it. Raises BusError.
         """
         if not BY_KIND[kind].selectors:
             return 0
         meta = item.meta
         headers = {**self._headers(trace), H_RV: meta.resource_version, H_UID: meta.uid}
-        seqs = [await self._publish(subject, item.raw, headers, new) for subject in views(key, kind, item, meta.name)]
-        return seqs[0]
+        first, *others = views(key, kind, item, meta.name)
+        seq = await self._publish(first, item.raw, headers, expect)
+        for subject in others:
+            await self._publish(subject, item.raw, headers, None if expect else expect)
+        return seq
 
     async def gone(self, key: RootKey, ref: Ref, uid: str, trace: Mapping[str, str]) -> int:
         """Leave tombstones for an object that does not exist any more; as `written`. Raises BusError."""
@@ -81,15 +85,18 @@ class Echo:
     def _headers(self, trace: Mapping[str, str]) -> dict[str, str]:
         return {**trace, H_AT: f"{self._now():.6f}", H_SCHEMA: SCHEMA}
 
-    async def _publish(self, subject: str, data: bytes, headers: Mapping[str, str], new: bool) -> int:
-        last = None if new else await self._bus.last("VIEW", subject)
+    async def _publish(self, subject: str, data: bytes, headers: Mapping[str, str], expect: int | None) -> int:
+        """`expect` None: what the subject holds is looked at first, as it is after each conflict."""
         for _ in range(ROUNDS):
-            if last is not None and not is_news(last, headers[H_UID], headers[H_RV]):
-                return last.seq
-            try:
-                return await self._bus.put("VIEW", subject, data, headers, expect=last.seq if last else 0)
-            except Conflict:
+            if expect is None:
                 last = await self._bus.last("VIEW", subject)
+                if last is not None and not is_news(last, headers[H_UID], headers[H_RV]):
+                    return last.seq
+                expect = last.seq if last else 0
+            try:
+                return await self._bus.put("VIEW", subject, data, headers, expect=expect)
+            except Conflict:
+                expect = None
         raise Conflict(f"{subject}: changed {ROUNDS} times while it was being written")
 
     async def _bury(self, subject: str, headers: Mapping[str, str]) -> int:

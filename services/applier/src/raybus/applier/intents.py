@@ -171,7 +171,7 @@ class Hands:
 
     async def _written(self, ref: Ref, request: Request, *, new: bool = False) -> _Step:
         item = _parse(ref, await self._lane.send(request, Urgency.CREATE))
-        return _Step(True, await self._echo.written(self._key, ref.kind, item, self._trace, new=new))
+        return _Step(True, await self._echo.written(self._key, ref.kind, item, self._trace, expect=0 if new else None))
 
 
 async def everything(doing: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -8,7 +8,7 @@ import msgspec
 from raybus.api import schema
 from raybus.api.decision import CreatePods, Note, Ref
 from raybus.api.kinds import BY_KIND, ROOTS
-from raybus.api.messages import H_EPOCH, H_VIEW_SEQ, Epoch, IntentMessage
+from raybus.api.messages import H_EPOCH, H_RESULT_SEQ, H_ROOT_SEQ, H_VIEW_SEQ, Epoch, IntentMessage
 from raybus.api.subjects import parse_root
 from raybus.bus.port import Work
 
@@ -24,7 +24,8 @@ class Invalid(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """One Decision to carry out. `work` is its delivery; `view_seq` the view that it was made on."""
+    """One Decision to carry out. `work` is its delivery; `view_seq` the view that it was made on, `root_seq` the root's
+    own sequence in it (0 = not said); `no_result`: the view held no result of us."""
 
     work: Work
     controller: str
@@ -32,6 +33,8 @@ class Job:
     epoch: Epoch
     view_seq: int
     message: IntentMessage
+    root_seq: int = 0
+    no_result: bool = False
 
     @property
     def key(self) -> RootKey:
@@ -60,12 +63,14 @@ def read_job(work: Work) -> Job:
     try:
         epoch = Epoch.parse(message.headers.get(H_EPOCH, ""))
         view_seq = int(message.headers.get(H_VIEW_SEQ, ""))
+        root_seq = int(message.headers.get(H_ROOT_SEQ, "0"))
     except ValueError as error:
-        raise Invalid(f"headers {H_EPOCH} and {H_VIEW_SEQ} must be numbers: {error}") from error
+        raise Invalid(f"headers {H_EPOCH}, {H_VIEW_SEQ} and {H_ROOT_SEQ} must be numbers: {error}") from error
     root = body.root
     if (root.kind, root.namespace, root.name) != (ROOTS[controller], namespace, name):
         raise Invalid(f"the body is about {root.ref}, the subject about {ROOTS[controller]} {namespace}/{name}")
-    return Job(work, controller, partition, epoch, view_seq, body)
+    no_result = message.headers.get(H_RESULT_SEQ) == "0"
+    return Job(work, controller, partition, epoch, view_seq, body, root_seq, no_result)
 
 
 def _decode(data: bytes) -> IntentMessage:

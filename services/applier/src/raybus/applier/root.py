@@ -8,11 +8,10 @@ import msgspec
 
 from raybus.api.decision import Json
 from raybus.api.kinds import BY_KIND
-from raybus.api.messages import Root
 from raybus.applier.budget import Urgency
 from raybus.applier.calls import Lane
 from raybus.applier.echo import Echo
-from raybus.applier.job import RootKey
+from raybus.applier.job import Job
 from raybus.kube import request as read
 from raybus.kube import write
 from raybus.kube.objects import Object, parse_object
@@ -33,9 +32,10 @@ class RootHands:
     """Writes one root. `version`: the resourceVersion that the next write must find; `seq`: VIEW sequence of the last
     effect."""
 
-    def __init__(self, key: RootKey, root: Root, lane: Lane, echo: Echo, trace: Mapping[str, str]) -> None:
-        self._key, self._root, self._lane, self._echo, self._trace = key, root, lane, echo, trace
-        self.version = root.resource_version
+    def __init__(self, job: Job, lane: Lane, echo: Echo, trace: Mapping[str, str]) -> None:
+        self._key, self._root, self._lane, self._echo, self._trace = job.key, job.message.root, lane, echo, trace
+        self._expect = job.root_seq or None
+        self.version = self._root.resource_version
         self.seq = 0
 
     async def finalizers(self, names: tuple[str, ...], urgency: Urgency) -> None:
@@ -55,7 +55,8 @@ class RootHands:
 
     async def _tell(self, item: Object) -> None:
         self.version = item.meta.resource_version
-        self.seq = await self._echo.written(self._key, self._root.kind, item, self._trace)
+        self.seq = await self._echo.written(self._key, self._root.kind, item, self._trace, expect=self._expect)
+        self._expect = self.seq
 
     async def _send(self, request: Request, urgency: Urgency) -> Object:
         try:
@@ -63,6 +64,7 @@ class RootHands:
         except Rejected as error:
             if error.code not in (404, 409):
                 raise
+            self._expect = None
             await self._refresh(urgency)
             raise Conflicted(str(error)) from error
         return self._parse(response.body)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from raybus.api.decision import Json
 from raybus.api.v1 import RayClusterSpec
 from raybus.cluster_ctl.quantity import ZERO, Quantity, parse
+from raybus.cluster_ctl.remembered import remembered
 
 _GPU = re.compile(r"gpu$|^nvidia\.com/mig-\d+g\.\d+gb$")
 _TPU = "google.com/tpu"
@@ -22,6 +23,7 @@ class Desired(NamedTuple):
     tpu: Quantity = ZERO
 
 
+@remembered
 def desired_resources(spec: RayClusterSpec) -> Desired:
     """Head plus groups; suspended groups are left out, and `replicas` counts as written, outside its bounds too."""
     total = _of_template(spec.head_group_spec.template)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 
 from raybus.api.v1 import RayCluster
 from raybus.cluster_ctl.build.ownership import creator
 from raybus.cluster_ctl.build.ports import head_ports
 from raybus.cluster_ctl.labels import MAX_CLUSTER_NAME
+from raybus.cluster_ctl.remembered import remembered
 from raybus.cluster_ctl.validate import groups, options, storage
 from raybus.cluster_ctl.validate.gates import closed_gate
 from raybus.cluster_ctl.validate.history import history_server
@@ -86,12 +87,14 @@ SPEC: tuple[Check, ...] = (
 )
 
 
+@remembered
 def invalid_metadata(cluster: RayCluster) -> str | None:
     """What is wrong with the name, None if nothing."""
     return _first(METADATA, cluster)
 
 
-def invalid_spec(cluster: RayCluster, gates: Container[str]) -> str | None:
+@remembered
+def invalid_spec(cluster: RayCluster, gates: frozenset[str]) -> str | None:
     """What is wrong with the spec, None if nothing; `gates`: the feature gates that are open."""
     return closed_gate(cluster, gates) or _first(SPEC, cluster)
 
