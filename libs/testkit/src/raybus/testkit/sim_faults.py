@@ -138,10 +138,9 @@ def clock_jump(stage: Stage) -> None:
     stage.world.skew[name] = seconds
 
 
-def bad_weather(stage: Stage) -> None:
-    """Slow and lossy networks, an API server in trouble, for a while."""
-    rng = stage.rng
-    climate = Climate(
+def draw_climate(rng: random.Random) -> Climate:
+    """Some weather."""
+    return Climate(
         slow=rng.choice((0.0, 0.05, 0.3)),
         slowest=rng.choice((0.1, 0.5, 2.0)),
         lost=rng.choice((0.0, 0.02, 0.1)),
@@ -149,7 +148,11 @@ def bad_weather(stage: Stage) -> None:
         api_timeout=rng.choice((0.0, 0.05, 0.2)),
         repeated=rng.choice((0.0, 0.1, 0.5)),
     )
-    seconds = rng.uniform(2.0, 12.0)
+
+
+def bad_weather(stage: Stage) -> None:
+    """Slow and lossy networks, an API server in trouble, for a while."""
+    climate, seconds = draw_climate(stage.rng), stage.rng.uniform(2.0, 12.0)
     stage.note(f"{climate} for {seconds:.1f} s")
     stage.world.climate = climate
     later(seconds, _calm, stage.world, climate)

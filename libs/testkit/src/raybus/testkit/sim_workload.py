@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from raybus.api.decision import Json
@@ -23,22 +23,31 @@ class Workload:
     def __init__(self, world: World, note: Callable[[str], None]) -> None:
         self._world, self._note = world, note
         self._rng = world.chance("workload")
+        self._able: Sequence[str] = ()
         self._store, self._verbs = world.api.store, world.api.verbs
 
     async def run(self, seconds: float) -> None:
-        """Create everything within the first seconds, then act now and then until `seconds` have passed."""
+        """Create everything within the first seconds, then act now and then until `seconds` have passed.
+
+        Runs differ in what they are about: a few things done often find what many things done seldom do not.
+        """
         rng = self._rng
-        begin = self._world.time
-        for number in range(rng.randrange(1, 3)):
-            await asyncio.sleep(rng.uniform(0.0, 2.0))
+        begin, (clusters, jobs, pause, able) = self._world.time, rng.choice(EMPHASES)
+        self._able = able
+        for number in range(rng.randrange(1, clusters + 1)):
+            await asyncio.sleep(rng.uniform(0.0, 1.5))
             self._create("RayCluster", f"c{number}", _cluster_spec(rng))
-        for number in range(rng.randrange(1, 4)):
-            await asyncio.sleep(rng.uniform(0.0, 2.0))
-            self._create("RayJob", f"j{number}", _job_spec(rng))
-        deeds = [name for name in DEEDS if rng.random() < 0.5] or list(DEEDS)
+        for number in range(rng.randrange(1, jobs + 1)):
+            await asyncio.sleep(rng.uniform(0.0, 1.5))
+            self._create("RayJob", f"j{number}", _job_spec(rng, self._stubborn()))
+        deeds = [name for name in able if rng.random() < 0.5] or list(able)
         while self._world.time < begin + seconds:
-            await asyncio.sleep(rng.expovariate(1 / 2.0))
+            await asyncio.sleep(rng.expovariate(1 / pause))
             DEEDS[rng.choice(deeds)](self)
+
+    def _stubborn(self) -> bool:
+        """Whether the next job fails and is tried again: half of all in a run of which jobs are the subject."""
+        return "scale" not in self._able and self._rng.random() < 0.5
 
     def end(self) -> None:
         """Nothing of this goes on: quotas are lifted, dashboards answer."""
@@ -90,12 +99,12 @@ class Workload:
         """Delete a RayJob, and perhaps make one of the same name again."""
         key = self._pick("RayJob")
         if key is not None and self._delete("RayJob", key) and self._rng.random() < 0.7:
-            later(self._rng.uniform(0.05, 3.0), self._create, "RayJob", key[1], _job_spec(self._rng))
+            later(self._rng.uniform(0.05, 3.0), self._create, "RayJob", key[1], _job_spec(self._rng, self._stubborn()))
 
     def new_job(self) -> None:
         """One more RayJob."""
         if len(self._store.objects.get("RayJob", ())) < 4:
-            self._create("RayJob", f"j{self._store.version}", _job_spec(self._rng))
+            self._create("RayJob", f"j{self._store.version}", _job_spec(self._rng, self._stubborn()))
 
     def delete_pod(self) -> None:
         """Somebody deletes a pod."""
@@ -221,17 +230,27 @@ DEEDS: Mapping[str, Callable[[Workload], None]] = {
 }
 """Everything that may happen, by name."""
 
+JOB_DEEDS = ("delete job", "new job", "delete pod", "touch", "fail head", "flap", "dashboard")
+CLUSTER_DEEDS = ("scale", "scale by name", "delete cluster", "delete pod", "touch", "quota", "fail pod", "flap")
+EMPHASES: Sequence[tuple[int, int, float, Sequence[str]]] = (
+    (2, 3, 2.0, tuple(DEEDS)),
+    (2, 3, 2.0, tuple(DEEDS)),
+    (3, 1, 1.0, CLUSTER_DEEDS),
+    (1, 5, 2.0, JOB_DEEDS),
+)
+"""(RayClusters and RayJobs at most, seconds between two deeds, deeds to choose from) of the kinds of runs."""
+
 
 def _cluster_spec(rng: random.Random) -> Json:
     groups = [group(name, rng.randrange(1, 4)) for name in ("small", "large")[: rng.randrange(1, 3)]]
     return {"headGroupSpec": {"template": template()}, "workerGroupSpecs": groups}
 
 
-def _job_spec(rng: random.Random) -> Json:
+def _job_spec(rng: random.Random, stubborn: bool) -> Json:
     spec: Json = {
-        "entrypoint": f"work {rng.randrange(1, 8)} {'FAILED' if rng.random() < 0.3 else 'SUCCEEDED'}",
+        "entrypoint": f"work {rng.randrange(1, 8)} {'FAILED' if stubborn or rng.random() < 0.3 else 'SUCCEEDED'}",
         "submissionMode": rng.choice(("HTTPMode", "K8sJobMode")),
-        "backoffLimit": rng.choice((0, 0, 1, 2)),
+        "backoffLimit": 3 if stubborn else rng.choice((0, 0, 1, 2)),
         "rayClusterSpec": {"headGroupSpec": {"template": template()}, "workerGroupSpecs": [group("w", 1)]},
     }
     if rng.random() < 0.5:

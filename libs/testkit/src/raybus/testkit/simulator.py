@@ -8,7 +8,7 @@ import hashlib
 import random
 from dataclasses import dataclass, field
 
-from raybus.testkit.sim_faults import FAULTS, Stage, heal
+from raybus.testkit.sim_faults import FAULTS, Stage, draw_climate, heal
 from raybus.testkit.sim_fences import FenceRules
 from raybus.testkit.sim_jobs import JobRules
 from raybus.testkit.sim_ledger import Ledger
@@ -119,6 +119,10 @@ class Run:
         rng = self._rng
         kinds = [name for name in FAULTS if rng.random() < 0.4] or list(FAULTS)
         mean = rng.choice((2.0, 4.0, 8.0))
+        if rng.random() < 0.3:
+            # Bad weather from the first to the last second.
+            self._stage.world.climate = draw_climate(rng)
+            self._note(str(self.world.climate))
         self._note(f"faults every {mean:.0f} s: {', '.join(kinds)}")
         while self.world.time < START + TROUBLED:
             await asyncio.sleep(rng.expovariate(1 / mean))
