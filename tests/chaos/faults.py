@@ -276,8 +276,13 @@ def plan(dice: random.Random, bus_servers: int, api_away_seconds: float) -> tupl
     dice.shuffle(services)
     dice.shuffle(below)
     if bus_servers > 1:
+        # Two empty servers of three elect nobody: a wipe is for all of them.
         with_all = [Fault("kill-leader", "", 3)] * 3 + [Fault("lame-duck", "", 3)] * 3
-        below = [*with_all, *below[: len(below) // 2], Fault("bus-server-away", "", 5), *below[len(below) // 2 :]]
+        with_all += [fault for fault in below if fault.kind == "wipe-bus"]
+        dice.shuffle(with_all)
+        others = [fault for fault in below if fault.kind != "wipe-bus"]
+        half = len(others) // 2
+        below = [*with_all, *others[:half], Fault("bus-server-away", "", 5), *others[half:]]
     return services, below
 
 
