@@ -70,7 +70,7 @@ class FenceRules:
         if parse_view(message.subject).kind == MARKER:
             # Whatever died between the loss of a store and its fill has left no tombstone.
             self._ledger.wiped_at = self._ledger.time()
-        self._ledger.published.add(message.headers.get(H_UID, ""))
+        self._ledger.published.setdefault(message.headers.get(H_UID, ""), self._ledger.time())
         new = message.headers.get(H_RV, "")
         before = self._before.get(message.subject)
         self._before[message.subject] = message

@@ -30,14 +30,14 @@ class Wish(NamedTuple):
 
 
 class Ledger:
-    """`time`: true seconds. `wiped_at`: when the bus last lost its store. `published`: UIDs of all objects that VIEW
-    has ever shown."""
+    """`time`: true seconds. `wiped_at`: when the bus last lost its store. `published`: when VIEW has first
+    shown an object, by UID."""
 
     def __init__(self, store: Store, time: Callable[[], float]) -> None:
         self.store, self.time = store, time
         self.violations: list[Violation] = []
         self.wiped_at = float("-inf")
-        self.published: set[str] = set()
+        self.published: dict[str, float] = {}
         self._wishes: dict[str, list[Wish]] = {}
         store.observers.append(self._see)
 

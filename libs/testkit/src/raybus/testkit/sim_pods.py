@@ -5,6 +5,8 @@ from raybus.testkit.api_store import Change
 from raybus.testkit.sim_ledger import Ledger, by_us, owner
 
 ENDED = ("Failed", "Succeeded")
+HEARD = 5.0
+"""Seconds after which every controller that runs has heard of a pod: until then its name may look free."""
 
 
 class PodRules:
@@ -40,7 +42,8 @@ class PodRules:
     def _created(self, pod: Json, controller: Json) -> None:
         meta, uid = pod["metadata"], controller["uid"]
         died, former = self._graves.get((meta["namespace"], meta["name"], uid), (0.0, ""))
-        if former in self._ledger.published and died > self._ledger.wiped_at:
+        known = self._ledger.time() - self._ledger.published.get(former, self._ledger.time())
+        if known > HEARD and died > self._ledger.wiped_at:
             self._ledger.violate("no name is used twice", f"pod {meta['name']} was created again")
         if meta["labels"].get("ray.io/node-type") == "head":
             heads = [p["metadata"]["name"] for p in self._pods(pod, "head")]
