@@ -102,7 +102,7 @@ class World:
         self.server = BusServer(self.now)
         self.bus = self.server.connect()
         self.api, self.lease, self.epochs = Api(self.now), Lease(), Epochs()
-        calls = Calls(self.api, Budget(16), self.lease, 8)
+        calls = Calls(self.api, Budget(16), self.lease)
         self.carrier = Carrier(self.bus, calls, self.epochs, self.now)
         self.queue = Queue(self.carrier, Teller(calls, self.carrier.record, "applier-1", self.now), 100)
         self.memory = Memory("")

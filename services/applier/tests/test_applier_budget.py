@@ -74,3 +74,21 @@ async def test_a_pause_holds_back_everybody_until_it_ends() -> None:
     budget.pause(0.05)
     async with budget.slot(Turn(Urgency.URGENT, "a", 0)):
         assert loop.time() - begun >= 0.05
+
+
+async def test_a_root_with_many_children_leaves_half_of_the_places_to_others() -> None:
+    budget, served = Budget(4), list[int]()
+    under_way = {1: 0, 2: 0}
+
+    async def one(age: int) -> None:
+        async with budget.slot(Turn(Urgency.CREATE, "a", age)):
+            served.append(age)
+            under_way[age] += 1
+            await asyncio.sleep(0.001)
+            under_way[age] -= 1
+
+    huge = [asyncio.create_task(one(1)) for _ in range(40)]
+    await asyncio.sleep(0)
+    assert under_way[1] == 4, "alone it may have all places"
+    await asyncio.gather(*huge, *(one(2) for _ in range(8)))
+    assert served.index(2) <= 8 and max(at for at, age in enumerate(served) if age == 2) < 30

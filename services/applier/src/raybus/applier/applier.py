@@ -48,8 +48,7 @@ class Applier:
 
     def __init__(self, ports: Ports, replica: str, max_in_flight: int, max_held: int) -> None:
         self._bus, self._partitions = ports.bus, ports.partitions
-        share = max(1, max_in_flight // 2)
-        calls = Calls(ports.sender, Budget(max_in_flight), ports.partitions, share)
+        calls = Calls(ports.sender, Budget(max_in_flight), ports.partitions)
         self._carrier = Carrier(ports.bus, calls, ports.epochs, ports.now)
         teller = Teller(calls, self._carrier.record, f"{SERVICE}-{replica}", ports.now)
         self._queue = Queue(self._carrier, teller, max_held)

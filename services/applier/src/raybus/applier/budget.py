@@ -1,19 +1,21 @@
 """One budget of requests for all decisions: who may send next (design §3 "Applier", issue 5 "Fairness").
 
 The most urgent class goes first; within it the namespace with the fewest requests under way, so that a storm in one
-namespace does not hold up another; within that the oldest root, so that clusters are finished and not only begun.
+namespace does not hold up another; within that the oldest root, so that clusters are finished and not only begun, but
+one that has half of all places already only if no other root waits: it may have hundreds of children.
 """
 
 import asyncio
 import heapq
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import IntEnum
-from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from raybus.applier.window import Window
+
+T = TypeVar("T")
 
 EARLY = 0.005
 """Seconds by which a timer may fire too early (uvloop counts milliseconds)."""
@@ -38,6 +40,43 @@ class Turn(NamedTuple):
     age: int
 
 
+class Line:
+    """Those of one class and namespace who wait, by root, oldest root first."""
+
+    def __init__(self) -> None:
+        self._roots: dict[int, deque[asyncio.Future[None]]] = {}
+        self._ages: list[int] = []
+
+    def join(self, age: int, granted: "asyncio.Future[None]") -> None:
+        """Wait for a place."""
+        if age not in self._roots:
+            self._roots[age] = deque()
+            heapq.heappush(self._ages, age)
+        self._roots[age].append(granted)
+
+    def first(self, busy: Counter[int], share: int) -> int:
+        """Who is next: the oldest root with less than `share` places, else the oldest; -1 when nobody waits."""
+        passed = []
+        while self._ages:
+            age, waiting = self._ages[0], self._roots[self._ages[0]]
+            while waiting and waiting[0].cancelled():
+                waiting.popleft()
+            if not waiting:
+                del self._roots[heapq.heappop(self._ages)]
+            elif busy[age] < share:
+                break
+            else:
+                passed.append(heapq.heappop(self._ages))
+        found = self._ages[0] if self._ages else passed[0] if passed else -1
+        for age in passed:
+            heapq.heappush(self._ages, age)
+        return found
+
+    def leave(self, age: int) -> "asyncio.Future[None]":
+        """The first of a root that waits."""
+        return self._roots[age].popleft()
+
+
 class Budget:
     """At most `limit` requests in flight, fewer while the server is slow (`window`), none while paused. For one event
     loop; times are the loop's clock."""
@@ -45,9 +84,9 @@ class Budget:
     def __init__(self, limit: int) -> None:
         self._window = Window(limit)
         self._in_flight = 0
-        self._busy: Counter[str] = Counter()
-        self._waiting: dict[tuple[Urgency, str], list[tuple[int, int, asyncio.Future[None]]]] = {}
-        self._order = count()
+        self._namespaces: Counter[str] = Counter()
+        self._roots: Counter[int] = Counter()
+        self._waiting: dict[tuple[Urgency, str], Line] = {}
         self._resume_at = 0.0
 
     @property
@@ -76,8 +115,7 @@ class Budget:
 
     async def _acquire(self, turn: Turn) -> None:
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue = self._waiting.setdefault((turn.urgency, turn.namespace), [])
-        heapq.heappush(queue, (turn.age, next(self._order), granted))
+        self._waiting.setdefault((turn.urgency, turn.namespace), Line()).join(turn.age, granted)
         self._grant()
         try:
             await granted
@@ -88,9 +126,8 @@ class Budget:
 
     def _release(self, turn: Turn) -> None:
         self._in_flight -= 1
-        self._busy[turn.namespace] -= 1
-        if not self._busy[turn.namespace]:
-            del self._busy[turn.namespace]
+        _give_back(self._namespaces, turn.namespace)
+        _give_back(self._roots, turn.age)
         self._grant()
 
     def _resume(self) -> None:
@@ -104,12 +141,28 @@ class Budget:
     def _grant(self) -> None:
         if asyncio.get_running_loop().time() < self._resume_at:
             return
-        while self._waiting and self._in_flight < self._window.size:
-            key = min(self._waiting, key=lambda k: (k[0], self._busy[k[1]], self._waiting[k][0][0]))
-            _, _, granted = heapq.heappop(self._waiting[key])
-            if not self._waiting[key]:
+        while self._in_flight < self._window.size and self._grant_one():
+            pass
+
+    def _grant_one(self) -> bool:
+        """Whether somebody waited."""
+        share = max(1, self._window.size // 2)
+        while self._waiting:
+            key = min(self._waiting, key=lambda key: (key[0], self._namespaces[key[1]]))
+            line = self._waiting[key]
+            age = line.first(self._roots, share)
+            if age < 0:
                 del self._waiting[key]
-            if not granted.cancelled():
-                self._in_flight += 1
-                self._busy[key[1]] += 1
-                granted.set_result(None)
+                continue
+            self._in_flight += 1
+            self._namespaces[key[1]] += 1
+            self._roots[age] += 1
+            line.leave(age).set_result(None)
+            return True
+        return False
+
+
+def _give_back(busy: Counter[T], key: T) -> None:
+    busy[key] -= 1
+    if not busy[key]:
+        del busy[key]

@@ -56,15 +56,13 @@ Check = Callable[[], Awaitable[None]]
 class Calls:
     """All requests of this process."""
 
-    def __init__(self, sender: Sender, budget: Budget, lease: Lease, share: int) -> None:
+    def __init__(self, sender: Sender, budget: Budget, lease: Lease) -> None:
         self.sender = sender
         self.budget = budget
         self.lease = lease
-        self.share = share
 
     def lane(self, partition: int, namespace: str, age: int, check: "Check | None" = None) -> "Lane":
-        """The requests of one root, of which at most `share` stand in the budget, so that a root with hundreds of
-        children leaves room for the others. `check`: a further fence before each of them."""
+        """The requests of one root. `check`: a further fence before each of them."""
         return Lane(self, partition, Turn(Urgency.CREATE, namespace, age), check)
 
 
@@ -76,7 +74,6 @@ class Lane:
         self._check = check
         self._partition = partition
         self._turn = turn
-        self._places = asyncio.Semaphore(calls.share)
 
     async def send(self, request: Request, urgency: Urgency) -> Response:
         """Send, trying again what may work the next time.
@@ -85,8 +82,7 @@ class Lane:
         failed; Rejected (also for what etcd will never take); Bug.
         """
         request = msgspec.structs.replace(request, timeout=REQUEST_TIMEOUT)
-        async with self._places:
-            return await self._insist(request, self._turn._replace(urgency=urgency))
+        return await self._insist(request, self._turn._replace(urgency=urgency))
 
     async def _insist(self, request: Request, turn: Turn) -> Response:
         wait, begun = FIRST_WAIT, asyncio.get_running_loop().time()
