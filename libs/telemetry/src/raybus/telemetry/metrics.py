@@ -26,6 +26,7 @@ VIEW_WAITING = Gauge("raybus_view_waiting", "Subjects of VIEW that wait to be wr
 VIEW_SECONDS = Histogram(
     "raybus_view_seconds", "From an event of a watch to its acknowledged message.", buckets=_SECONDS
 )
+WINDOW = Gauge("raybus_applier_window", "Requests to the API server that may be under way at once, at present.")
 
 
 def exposition() -> bytes:

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
 from raybus.applier.window import Window
+from raybus.telemetry import metrics
 
 T = TypeVar("T")
 
@@ -103,6 +104,7 @@ class Budget:
     def answered(self, seconds: float) -> None:
         """The server has answered a request after so many seconds."""
         self._window.ended(seconds, self._in_flight)
+        metrics.WINDOW.set(self._window.size)
 
     @asynccontextmanager
     async def slot(self, turn: Turn) -> AsyncIterator[None]:

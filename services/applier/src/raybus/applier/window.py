@@ -8,7 +8,7 @@ full, it grows.
 
 import math
 
-LEAST = 4
+LEAST = 2
 """Requests that are always allowed."""
 SLOW, QUICK = 2.5, 1.5
 """Times the best duration: above the first the window shrinks, below the second it may grow."""
