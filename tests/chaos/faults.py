@@ -201,7 +201,7 @@ async def api_away(hands: Hands, fault: Fault) -> str:
     await asyncio.sleep(fault.seconds)
     await asyncio.to_thread(hands.api_server.back)
     await until_api(hands.api)
-    await asyncio.to_thread(hands.api_server.restart_clients)
+    await asyncio.to_thread(hands.api_server.restart_controllers)
     return "kube-apiserver"
 
 

@@ -84,7 +84,8 @@ async def _set_up(stack: AsyncExitStack, cluster: Cluster, wanted: Wanted, raw: 
 
 async def recorded(run: Run, doing: Coroutine[Any, Any, list[str]]) -> list[str]:
     """The result of `doing`, while history and leases are recorded. Raises what ends a recorder."""
-    recording = [asyncio.create_task(run.history.run()), asyncio.create_task(run.leases.run())]
+    lasting = (run.history.run(), run.leases.run(), run.hands.api_server.supervise())
+    recording = [asyncio.create_task(each) for each in lasting]
     going = asyncio.create_task(_standing(run, doing))
     try:
         await asyncio.wait((going, *recording), return_when=asyncio.FIRST_COMPLETED)

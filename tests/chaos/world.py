@@ -1,5 +1,6 @@
 """The cluster `chaos`, and Raybus on it as faults need it: replicas, proxies, an administrator of the bus."""
 
+import asyncio
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ ADMINISTRATOR = "administrator"
 STORE = 640 << 20
 """Bytes that the bus may store; TIMELINE sets aside 512 MiB of them."""
 API_SERVER, CONTROLLERS = "kube-apiserver", "kube-controller-manager"
+LOOK = 2.0
 ITS_CLIENTS = (CONTROLLERS, "kube-scheduler", "kwok")
 TALKERS = tuple(service for service, credential in SERVICES.items() if credential)
 
@@ -85,25 +87,30 @@ class ApiServer:
     def __init__(self, cluster: Cluster) -> None:
         self._run = cluster_dir(cluster.name) / "run"
         self._known: dict[str, Component] = {}
+        for name in (API_SERVER, *ITS_CLIENTS):
+            argv = Path(f"/proc/{cluster.pids[name]}/cmdline").read_text().rstrip("\0").split("\0")
+            self._known[name] = Component(name, tuple(argv))
 
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
-        for name in (API_SERVER, *ITS_CLIENTS):
-            if (record := running(self._run, name)) is not None:
-                argv = Path(f"/proc/{record.pid}/cmdline").read_text().rstrip("\0").split("\0")
-                self._known[name] = Component(name, tuple(argv))
         self._kill(API_SERVER)
 
     def back(self) -> None:
         """Start it again with the same command line; it listens a few seconds later."""
         start(self._known[API_SERVER], self._run)
 
-    def restart_clients(self) -> None:
+    def restart_controllers(self) -> None:
         """What an outage does to the controllers of Kubernetes: they lose their lease, end, and begin anew. These here
         have none, and their garbage collector would never notice what was deleted while it did not watch a kind."""
         self._kill(CONTROLLERS)
-        for name in ITS_CLIENTS:
-            start(self._known[name], self._run)
+
+    async def supervise(self) -> None:
+        """Start again what ends by itself without an API server, as a kubelet does; until cancelled."""
+        while True:
+            for name, component in self._known.items():
+                if name != API_SERVER:
+                    await asyncio.to_thread(start, component, self._run)
+            await asyncio.sleep(LOOK)
 
     def _kill(self, name: str) -> None:
         while (record := running(self._run, name)) is not None:
