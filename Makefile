@@ -51,7 +51,7 @@ sim: setup ## all services in one process on virtual time: SEEDS=200, or SEED=n 
 
 .PHONY: integration
 integration: setup ## real nats-server, real API server, the golden comparison
-	@$(RUN)pytest tests/integration
+	@$(RUN)pytest -n 3 --dist loadgroup tests/integration
 
 .PHONY: e2e
 e2e: setup ## RayJobs on a real node with real Ray (about 12 minutes)

@@ -1,7 +1,8 @@
-"""One bare cluster (API server, garbage collection, our CRDs) for all integration tests and test processes; a
-nats-server for each test that asks for one."""
+"""One bare cluster (API server, garbage collection, our CRDs) for all integration tests of a process, of which several
+may run side by side (`pytest -n`); a nats-server for each test that asks for one."""
 
 import fcntl
+import os
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -26,13 +27,26 @@ from raybus.testkit.nats_server import CLUSTER, NatsServer
 
 __all__ = ["api_world", "credentials", "place"]
 
-NAME = "test"
-DASHBOARD = "10.99.0.1"
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+NAME = f"test-{WORKER}" if WORKER else "test"
+DASHBOARD = f"10.99.0.{1 + int(WORKER.removeprefix('gw') or 0)}"
+LONGEST = ("test_versions", "test_golden_cases", "test_dev_cluster", "test_bad_configuration", "test_watcher_real")
+"""Begun first, so that no process is left alone with one of them at the end."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Longest first. With `--dist loadgroup` a file's tests stay together, since they share services; those of
+    LONGEST[0] share nothing."""
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    for item in items:
+        group = item.nodeid if item.path.stem == LONGEST[0] else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
 def bare_cluster() -> Iterator[Cluster]:
-    """The cluster `test`: the first test process that needs it brings it up, the last one to leave takes it down."""
+    """The cluster NAME: the first test process that needs it brings it up, the last one to leave takes it down."""
     folder = cluster_dir(NAME)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "users.lock").open("w") as users:

@@ -135,6 +135,21 @@ async def test_what_is_sent_in_one_turn_leaves_in_order_and_together() -> None:
         assert sent == b"SUB s  1\r\nPUB a  1\r\n1\r\nPUB b r 1\r\n2\r\nUNSUB 1\r\n"
 
 
+async def test_what_was_on_its_way_when_a_subscription_ended_is_late_until_the_server_has_seen_its_end() -> None:
+    async with connected() as (wire, peer, _):
+        got: list[Msg] = []
+        late: list[Msg] = []
+        other: list[Msg] = []
+        wire.subscribe("other", other.append)
+        wire.unsubscribe(wire.subscribe("s", got.append), late.append)
+        await peer.reader.readuntil(b"UNSUB 2\r\nPING\r\n")
+        peer.writer.write(b"MSG s 2 0\r\n\r\nPONG\r\nMSG s 2 0\r\n\r\nMSG other 1 0\r\n\r\n")
+        await until(lambda: len(other) == 1)
+        peer.writer.write(b"MSG s 2 0\r\n\r\nMSG other 1 0\r\n\r\n")
+        await until(lambda: len(other) == 2)
+        assert not got and late and late[0] == Msg("s", "", b"") and len(late) < 3
+
+
 async def test_a_bug_in_who_takes_messages_in_ends_nothing() -> None:
     async with connected() as (wire, peer, lost):
         got: list[Msg] = []

@@ -103,9 +103,9 @@ class Link:
             raise BusError(f"cannot subscribe to {subject}: {self.lost}")
         return self._wire.subscribe(subject, arrived)
 
-    def unsubscribe(self, subscription: int) -> None:
-        """End a subscription; a lost link has none left."""
-        self._wire.unsubscribe(subscription)
+    def unsubscribe(self, subscription: int, late: Callable[[Msg], None] | None = None) -> None:
+        """End a subscription; what is on its way already goes to `late`. A lost link has none left."""
+        self._wire.unsubscribe(subscription, late)
 
     def publish(self, subject: str, data: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
         """Send without an answer. Raises Unanswered when the link is lost."""

@@ -89,7 +89,13 @@ class Pull:
     def close(self) -> None:
         """Stop the deliveries; an ephemeral consumer is removed by the server after INACTIVE seconds."""
         if self._subscription is not None:
-            self._feed.link.unsubscribe(self._subscription)
+            self._feed.link.unsubscribe(self._subscription, self.give_back if self.consumer.durable else None)
+
+    def give_back(self, msg: Msg) -> None:
+        """Somebody else may have this delivery at once."""
+        if msg.reply:
+            with suppress(Unanswered):
+                self._feed.link.publish(msg.reply, b"-NAK")
 
     def top_up(self) -> None:
         """Pull again if the last pull is over and the reader has caught up. Raises Ended."""
@@ -187,13 +193,16 @@ class Feed:
         self._supervise()
 
     def close(self) -> None:
-        """End all deliveries."""
+        """End all deliveries. What is to be acknowledged and nobody has read, or is on its way, is given back."""
         self._unhook()
         for timer in (self._watch, self._nudge_timer):
             if timer is not None:
                 timer.cancel()
         for pull in self.pulls:
             pull.close()
+        for pull, msg, _ in self.items:
+            if pull.consumer.durable:
+                pull.give_back(msg)
 
     def push(self, item: Item) -> None:
         """One more delivery."""

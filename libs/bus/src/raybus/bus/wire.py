@@ -194,10 +194,18 @@ class Wire(asyncio.Protocol):
         self._write(f"SUB {subject}  {self._sids}\r\n".encode())
         return self._sids
 
-    def unsubscribe(self, number: int) -> None:
-        """Hand over nothing more."""
-        if self._subscriptions.pop(str(number).encode(), None) is not None:
-            self._write(f"UNSUB {number}\r\n".encode())
+    def unsubscribe(self, number: int, late: Arrived | None = None) -> None:
+        """Hand over nothing more; what is on its way already goes to `late`."""
+        key = str(number).encode()
+        if self._subscriptions.pop(key, None) is None:
+            return
+        self._write(f"UNSUB {number}\r\n".encode())
+        if late is not None:
+            self._subscriptions[key] = late
+            processed: asyncio.Future[None] = self._loop.create_future()
+            processed.add_done_callback(lambda done: (done.exception(), self._subscriptions.pop(key, None)))
+            self._pongs.append(processed)
+            self._write(b"PING\r\n")
 
     async def round_trip(self) -> None:
         """Return when the server has processed all that was sent before. Raises WireError when the connection is

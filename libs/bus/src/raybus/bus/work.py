@@ -64,7 +64,6 @@ class Queue:
             finally:
                 self.link = None
                 feed.close()
-                _give_back(link, feed)
             if not self._connection.closed:
                 saying.say("reading the work queue again", durable=self._consumer.durable, why=why)
             await asyncio.sleep(AGAIN)
@@ -104,9 +103,3 @@ async def _created(link: Link) -> str:
     except (Unanswered, Denied) as error:
         raise Ended(f"stream {STREAM} did not answer: {error}") from error
     return msgspec.json.decode(answer.data, type=js.StreamInfo).created
-
-
-def _give_back(link: Link, feed: Feed) -> None:
-    for _, msg, _ in feed.items:
-        with suppress(Unanswered):
-            link.publish(msg.reply, b"-NAK")
