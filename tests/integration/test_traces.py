@@ -62,11 +62,13 @@ def test_a_rayjob_with_its_cluster_and_pods_is_one_trace_from_watcher_to_kuberne
     except AssertionError:
         found = edges(receiver.trace(trace))
         raise AssertionError(f"missing: {sorted(EDGES - found)}; there are: {sorted(found)}") from None
-    for part in ("view.job.", "view.cluster.", ".pod.", ".service.", ".raycluster."):
-        world.wait(
-            f"something published about {part}",
-            lambda part=part: any(part in s.attributes.get("raybus.subject", "") for s in receiver.trace(trace)),
-        )
+    parts = ("view.job.", "view.cluster.", ".pod.", ".service.", ".raycluster.")
+
+    def unheard() -> list[str]:
+        about = [span.attributes.get("raybus.subject", "") for span in receiver.trace(trace)]
+        return [part for part in parts if not any(part in subject for subject in about)]
+
+    world.wait("something published about each part", lambda: not unheard())
     here = {
         span.trace for span in receiver.spans if f".{world.namespace}." in span.attributes.get("raybus.subject", "")
     }
