@@ -57,6 +57,10 @@ integration: setup ## real nats-server, real API server, the golden comparison
 e2e: setup ## RayJobs on a real node with real Ray (about 12 minutes)
 	@$(RUN)pytest -vv --durations=30 --durations-min=1 tests/e2e
 
+.PHONY: golden
+golden: setup ## every recording of KubeRay, all profiles: KIND="RayCluster RayJob" for some (about 8 minutes)
+	@$(RUN)python tests/golden/judge.py $(if $(KIND),--kind $(KIND))
+
 .PHONY: bench
 bench: setup ## throughput on a simulated cluster: BENCH="--idle", KUBERAY_OPERATOR=<binary> to compare
 	@$(RUN)python tests/bench/bench.py $(BENCH)

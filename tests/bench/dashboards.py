@@ -25,9 +25,13 @@ def kind_of(service: str) -> str:
 
 
 class Dashboards:
-    """`ended_at`: when each job ended in Ray, by the RayJob's name and the monotonic clock."""
+    """`ended_at`: when each job ended in Ray, by the RayJob's name and the monotonic clock.
 
-    def __init__(self) -> None:
+    `kube_system`: the namespace by whose UID the prober knows the cluster (ADR 0106).
+    """
+
+    def __init__(self, kube_system: dict[str, Any]) -> None:
+        self._kube_system = kube_system
         self.ended_at: dict[str, float] = {}
         self._heads: set[str] = set()
         self._jobs: dict[str, tuple[str, float]] = {}
@@ -71,6 +75,8 @@ class Dashboards:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         found = _PATH.fullmatch(request.path)
+        if request.path == "/api/v1/namespaces/kube-system":
+            return web.json_response(self._kube_system)
         if found is None:
             return web.json_response({"message": "not found"}, status=404)
         service, rest = found["service"], found["rest"]

@@ -11,15 +11,17 @@ from typing import Any
 from dashboards import Dashboards
 from kubeapi import Api, cluster_spec
 from planes import raybus
+from plot import steps, svg
 from procs import measured
 from runs import remove_namespaces
 from say import say
 
 from raybus.dev.cluster import Cluster
+from raybus.dev.errors import DevError
 
-RATE = 20.0
+RATE = 6.0
 """Jobs created in a second."""
-PATIENCE = 1200.0
+PATIENCE, DELETION = 1200.0, 300.0
 PATH = "/apis/ray.io/v1/namespaces/rayjobs/rayjobs"
 
 
@@ -43,7 +45,7 @@ def measure(cluster: Cluster, out: Path, number: int) -> str:
 
 
 async def _measure(cluster: Cluster, out: Path, number: int) -> dict[str, Any]:
-    async with Api(cluster) as api, Dashboards() as dashboards:
+    async with Api(cluster) as api, Dashboards(await _kube_system(cluster)) as dashboards:
         await api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "rayjobs"}})
         ProbedThroughUs.prober_config = dashboards.kubeconfig(out / "stand-in.yaml")
         ended: dict[str, tuple[str, float]] = {}
@@ -55,14 +57,26 @@ async def _measure(cluster: Cluster, out: Path, number: int) -> dict[str, Any]:
         plane = await asyncio.to_thread(manager.__enter__)
         try:
             with measured(plane.pids) as cost:
+                begun = time.monotonic()
                 for count in range(number):
                     await api.call("POST", PATH, _job(f"j{count:05d}"))
                     await asyncio.sleep(1 / RATE)
                 await _until_seen(dashboards, ended, changed, number)
         finally:
             following.cancel()
+            await _delete(api)
             await asyncio.to_thread(manager.__exit__, None, None, None)
+        curve = steps([at - begun for state, at in ended.values() if state == "Complete"])
+        (out / f"rayjobs-{number}.svg").write_text(
+            svg(f"{number} RayJobs created at {RATE:g}/s", {"raybus": curve}, "complete jobs")
+        )
         return _result(dashboards, ended, number, cost.cpu_total_s, cost.rss_peak_mb)
+
+
+async def _kube_system(cluster: Cluster) -> dict[str, Any]:
+    async with Api(cluster) as api:
+        found: dict[str, Any] = await api.call("GET", "/api/v1/namespaces/kube-system")
+    return found
 
 
 def _result(
@@ -89,6 +103,16 @@ async def _follow(api: Api, ended: dict[str, tuple[str, float]], changed: asynci
         if state in ("Complete", "Failed"):
             ended.setdefault(item["metadata"]["name"], (state, time.monotonic()))
             changed.set()
+
+
+async def _delete(api: Api) -> None:
+    """Delete the jobs while somebody takes their finalizers off. Raises DevError."""
+    await api.call("DELETE", PATH)
+    deadline = time.monotonic() + DELETION
+    while left := (await api.call("GET", PATH))["items"]:
+        if time.monotonic() > deadline:
+            raise DevError(f"{len(left)} RayJobs stay, for instance {left[0]['metadata']['name']}")
+        await asyncio.sleep(1)
 
 
 async def _until_seen(
