@@ -59,7 +59,7 @@ e2e: setup ## RayJobs on a real node with real Ray (about 12 minutes)
 
 .PHONY: golden
 golden: setup ## every recording of KubeRay, all profiles: KIND="RayCluster RayJob" for some (about 8 minutes)
-	@$(RUN)python tests/golden/judge.py $(if $(KIND),--kind $(KIND))
+	@$(RUN)python tests/golden/all_profiles.py $(if $(KIND),--kind $(KIND))
 
 .PHONY: bench
 bench: setup ## throughput on a simulated cluster: BENCH="--idle", KUBERAY_OPERATOR=<binary> to compare
