@@ -41,13 +41,20 @@ def head_template(decision: Decision) -> kit.Json:
     return next(intent.template for intent in decision.intents if isinstance(intent, CreatePods))
 
 
+def stored(decision: Decision, *kinds: str) -> list[kit.Json]:
+    """Those children as they are in the view once they are made."""
+    bodies = [intent.body for intent in decision.intents if isinstance(intent, Create) and intent.ref.kind in kinds]
+    return [{**body, "metadata": {**body["metadata"], "uid": "u", "resourceVersion": "1"}} for body in bodies]
+
+
 def test_account_and_rights_are_made_with_the_cluster_and_not_again() -> None:
     cluster = autoscaling()
     first = decide(cluster)
-    assert made(first)[:3] == ["ServiceAccount", "Role", "RoleBinding"]
-    bodies = [intent.body for intent in first.intents[:3] if isinstance(intent, Create)]
-    stored = [{**body, "metadata": {**body["metadata"], "uid": "u", "resourceVersion": "1"}} for body in bodies]
-    assert made(decide(cluster, *stored)) == ["Service"]
+    assert made(first) == ["ServiceAccount", "Role", "Service"], "a binding needs its Role"
+    there = stored(first, "ServiceAccount", "Role")
+    second = decide(cluster, *there)
+    assert made(second) == ["RoleBinding", "Service"]
+    assert made(decide(cluster, *there, *stored(second, "RoleBinding"))) == ["Service"]
     assert head_template(first)["spec"]["serviceAccountName"] == cluster["metadata"]["name"]
 
 
@@ -60,7 +67,7 @@ def test_a_named_account_is_waited_for_and_its_absence_is_said() -> None:
     assert [note.reason for note in missing.notes] == [Reason.AUTOSCALER_SERVICE_ACCOUNT_NOT_FOUND]
     assert missing.status is not None and "mine" in missing.status["reason"]
     there = decide(cluster, there=True)
-    assert made(there) == ["Role", "RoleBinding", "Service"] and there.needs == (ACCOUNT,)
+    assert made(there) == ["Role", "Service"] and there.needs == (ACCOUNT,)
     assert head_template(there)["spec"]["serviceAccountName"] == "mine"
 
 

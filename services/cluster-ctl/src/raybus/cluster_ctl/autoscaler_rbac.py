@@ -17,9 +17,12 @@ from raybus.cluster_ctl.view import ClusterView
 
 
 class _Made(NamedTuple):
+    """`after`: the kind that has to be there first."""
+
     kind: str
     build: Callable[[RayCluster], Json]
     words: Words
+    after: str = ""
 
 
 _ACCOUNT = _Made(
@@ -33,6 +36,7 @@ _RIGHTS = (
         "RoleBinding",
         role_binding,
         Words("role binding", Reason.CREATED_ROLE_BINDING, Reason.FAILED_TO_CREATE_ROLE_BINDING),
+        after="Role",  # whose rights the API server looks up before it lets somebody hand them on
     ),
 )
 
@@ -44,7 +48,7 @@ def decide_autoscaler_rbac(view: ClusterView, knobs: ClusterKnobs) -> Outcome:
     named = named_account(view)
     wanted = _RIGHTS if named is not None else (_ACCOUNT, *_RIGHTS)
     there = {kind for kind, _ in view.children}
-    missing = [made for made in wanted if made.kind not in there]
+    missing = [made for made in wanted if made.kind not in there and (not made.after or made.after in there)]
     text = f"Creating the autoscaler's {', '.join(made.kind for made in missing)}."
     return Outcome(
         tuple(create_child(made.build(view.cluster), made.words) for made in missing),
