@@ -91,6 +91,15 @@ def test_what_was_read_by_name_does_not_outlive_the_watches() -> None:
     assert words(world.gone(1, key, "u-h", "12")) == ["-c:h@12"]
 
 
+def test_what_a_list_does_not_hold_is_gone_whoever_had_heard_of_it_and_what_is_newer_stays() -> None:
+    world, key = World(), Key("Pod", "ns", "h")
+    world.put(1, POD, head("10"))
+    assert words(world.listed(0, "20", {}.keys())) == [] and key in world, "another watch shows it"
+    assert words(world.listed(1, "20", {("ns", "h"): ""}.keys())) == [] and key in world
+    assert words(world.listed(1, "10", {}.keys())) == [] and key in world, "the list is no newer than what is known"
+    assert words(world.listed(1, "11", {}.keys())) == ["-c:h@11"] and key not in world
+
+
 def test_a_rayjob_whose_selector_is_no_text_is_refused() -> None:
     bad = thing("RayJob", "j", "1", spec={"clusterSelector": {"ray.io/cluster": 7}})
     with pytest.raises(msgspec.ValidationError):

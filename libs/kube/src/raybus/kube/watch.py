@@ -6,6 +6,7 @@ After a gap the watch resumes at its last version; where the server has forgotte
 what was known, and what has vanished is reported as gone. `follow.py` runs this over a connection.
 """
 
+from collections.abc import Collection
 from enum import Enum
 
 import msgspec
@@ -67,9 +68,11 @@ class Gone(Struct, frozen=True):
 
 
 class Synced(Struct, frozen=True):
-    """A fill is complete as of `resource_version`: every existing object was `Put`, every vanished one `Gone`."""
+    """A fill is complete as of `resource_version`: every existing object was `Put`, every vanished one `Gone`. `there`:
+    the keys of those that exist; it goes on changing with the watch."""
 
-    resource_version: str = ""
+    resource_version: str
+    there: Collection[Key]
 
 
 class Unserved(Struct, frozen=True):
@@ -231,7 +234,7 @@ def _on_bookmark(state: State, meta: _Annotated) -> Step:
         if meta.annotations.get(_INITIAL_EVENTS_END) != "true":
             return [], state, None
         version = meta.resource_version
-        return [*_vanished(state, version), Synced(version)], _following(state, version), None
+        return [*_vanished(state, version), Synced(version, state.known.keys())], _following(state, version), None
     return [], msgspec.structs.replace(state, version=meta.resource_version), None
 
 
@@ -254,7 +257,7 @@ def _on_page(state: State, body: bytes) -> Step:
         state = msgspec.structs.replace(state, token=page.metadata.token)
         return events, state, _request(state)
     version = page.metadata.resource_version
-    events += [*_vanished(state, version), Synced(version)]
+    events += [*_vanished(state, version), Synced(version, state.known.keys())]
     state = _following(state, version)
     return events, state, _request(state)
 

@@ -1,7 +1,7 @@
 """The watcher: watches always, publishes while it holds the lease (design §2, §3)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Container, Sequence
+from collections.abc import AsyncGenerator, Collection, Container, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -84,6 +84,12 @@ class Watcher:
     def gone(self, source: int, key: tuple[str, str], uid: str, version: str) -> None:
         """See `watching.Audience`."""
         changes = self._world.gone(source, Key(self._targets[source].kind.kind, *key), uid, version)
+        if self._session is not None:
+            self._session.changed(changes)
+
+    def listed(self, source: int, version: str, there: Collection[tuple[str, str]]) -> None:
+        """See `watching.Audience`."""
+        changes = self._world.listed(source, version, there)
         if self._session is not None:
             self._session.changed(changes)
 

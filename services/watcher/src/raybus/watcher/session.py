@@ -145,23 +145,19 @@ class Session:
         await asyncio.gather(*(self._list_one(number, target) for number, target in enumerate(self._targets)))
 
     async def _list_one(self, number: int, target: Target) -> None:
-        listed: set[Key] = set()
         async with aclosing(follow(self._ports.sender, target, self._ports.jitter)) as events:
             async for event in events:
                 match event:
                     case Put(item):
                         await self.room()
-                        listed.add(Key(target.kind.kind, *item.key))
                         self._shown(number, target, item)
-                    case Synced(version):
-                        break
+                    case Synced(version, there):
+                        self.changed(self._world.listed(number, version, there))
+                        return
                     case Unserved():
                         return
                     case _:
                         continue
-        for key, uid in self._world.shown_before(number, version):
-            if key not in listed:
-                self.changed(self._world.gone(number, key, uid, version))
 
     def _shown(self, number: int, target: Target, item: Object) -> None:
         try:

@@ -1,7 +1,7 @@
 """The watches: each runs for as long as the service, active or not, and says what it sees."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
@@ -27,6 +27,9 @@ class Audience(Protocol):
 
     def gone(self, source: int, key: tuple[str, str], uid: str, version: str) -> None:
         """An object no longer exists, or no longer matches."""
+
+    def listed(self, source: int, version: str, there: Collection[tuple[str, str]]) -> None:
+        """A watch has listed everything: as of `version` these exist and no others, whoever had heard of them."""
 
     def listed_again(self) -> None:
         """A watch has lost its place and listed everything anew: what came and went meanwhile nobody has shown."""
@@ -70,7 +73,8 @@ class Watches:
                         self._audience.put(number, item)
                     case Gone(key, uid, version):
                         self._audience.gone(number, key, uid, version)
-                    case Synced(_):
+                    case Synced(version, there):
+                        self._audience.listed(number, version, there)
                         self._synced(number, target)
                     case Unserved():
                         self._absent(number, target)

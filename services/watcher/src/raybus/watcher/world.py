@@ -4,7 +4,7 @@ Raw bytes are not kept: of an object that comes into a further view later, they 
 (ADR 0036), which is rare, while keeping them would cost 10 kB for each pod.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -100,13 +100,15 @@ class World:
         affected = self._index.drop(key)
         return [Absent(key, route, uid, last) for route in known.routes] + self._reroute(affected)
 
-    def shown_before(self, source: int, version: str) -> list[tuple[Key, str]]:
-        """(key, UID) of what watch number `source` shows, in states older than `version`."""
-        return [
+    def listed(self, source: int, version: str, there: Collection[tuple[str, str]]) -> list[Change]:
+        """As of `version` watch number `source` shows the objects `there` (namespace, name) and no others: also those
+        end that somebody else had listed in its name and it has never shown itself."""
+        over = [
             (key, known.uid)
             for key, known in self._known.items()
-            if known.sources & 1 << source and older(known.version, version)
+            if known.sources & 1 << source and older(known.version, version) and (key.namespace, key.name) not in there
         ]
+        return [change for key, uid in over for change in self.gone(source, key, uid, version)]
 
     def trace_seed(self, root: Key) -> str:
         """What names the trace of a root (`telemetry.traces.root_parent`), "" while it is not known: all that happens
