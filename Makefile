@@ -58,7 +58,7 @@ e2e: setup ## RayJobs on a real node with real Ray (about 12 minutes)
 	@$(RUN)pytest -vv --durations=30 --durations-min=1 tests/e2e
 
 .PHONY: golden
-golden: setup ## every recording of KubeRay, all profiles: KIND="RayCluster RayJob" for some (about 8 minutes)
+golden: setup ## every recording of KubeRay, all profiles: KIND="RayCluster RayJob" for some
 	@$(RUN)python tests/golden/all_profiles.py $(if $(KIND),--kind $(KIND))
 
 .PHONY: bench

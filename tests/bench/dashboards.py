@@ -74,9 +74,9 @@ class Dashboards:
         return sum(kind_of(service) == kind for service in self._heads)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        found = _PATH.fullmatch(request.path)
         if request.path == "/api/v1/namespaces/kube-system":
             return web.json_response(self._kube_system)
+        found = _PATH.fullmatch(request.path)
         if found is None:
             return web.json_response({"message": "not found"}, status=404)
         service, rest = found["service"], found["rest"]

@@ -1,10 +1,7 @@
 """A small asynchronous client of the API server for the benchmarks: JSON calls and a watch."""
 
 import asyncio
-import base64
 import json
-import ssl
-import tempfile
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
@@ -12,6 +9,7 @@ import aiohttp
 import yaml
 
 from raybus.dev.cluster import Cluster
+from raybus.testkit.client_tls import client_context
 
 
 class Api:
@@ -20,13 +18,7 @@ class Api:
     def __init__(self, cluster: Cluster) -> None:
         config = yaml.safe_load(cluster.kubeconfig.read_text())
         self._server = config["clusters"][0]["cluster"]["server"]
-        user = config["users"][0]["user"]
-        authority = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
-        self._tls = ssl.create_default_context(cadata=authority)
-        with tempfile.NamedTemporaryFile() as pair:
-            pair.write(base64.b64decode(user["client-certificate-data"]) + base64.b64decode(user["client-key-data"]))
-            pair.flush()
-            self._tls.load_cert_chain(pair.name)
+        self._tls = client_context(config)
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(ssl=self._tls, limit=50)

@@ -12,7 +12,7 @@ from pathlib import Path
 from raybus.dev.cluster import Cluster
 from raybus.dev.errors import DevError
 from raybus.dev.process import direct_environment, end_group
-from raybus.dev.stack import Stack, free_port
+from raybus.dev.stack import Stack, free_port, running
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,10 @@ def raybus(cluster: Cluster, folder: Path, replicas: Mapping[str, int]) -> Itera
     """All services, ready; ended afterwards."""
     inherited = {name: value for name, value in os.environ.items() if name.startswith("RAYBUS_")}
     stack = Stack(cluster, folder, replicas, {"RAYBUS_USE_KUBERNETES_PROXY": "true", **inherited})
-    try:
-        stack.start()
-        stack.wait_ready()
+    with running(stack):
         yield Plane("raybus", stack.pids, folder, stack)
         if ended := stack.ended():
             raise DevError("; ".join(ended))
-    finally:
-        stack.stop()
 
 
 @contextmanager

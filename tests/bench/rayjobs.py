@@ -45,7 +45,10 @@ def measure(cluster: Cluster, out: Path, number: int) -> str:
 
 
 async def _measure(cluster: Cluster, out: Path, number: int) -> dict[str, Any]:
-    async with Api(cluster) as api, Dashboards(await _kube_system(cluster)) as dashboards:
+    async with (
+        Api(cluster) as api,
+        Dashboards(await api.call("GET", "/api/v1/namespaces/kube-system")) as dashboards,
+    ):
         await api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "rayjobs"}})
         ProbedThroughUs.prober_config = dashboards.kubeconfig(out / "stand-in.yaml")
         ended: dict[str, tuple[str, float]] = {}
@@ -71,12 +74,6 @@ async def _measure(cluster: Cluster, out: Path, number: int) -> dict[str, Any]:
             svg(f"{number} RayJobs created at {RATE:g}/s", {"raybus": curve}, "complete jobs")
         )
         return _result(dashboards, ended, number, cost.cpu_total_s, cost.rss_peak_mb)
-
-
-async def _kube_system(cluster: Cluster) -> dict[str, Any]:
-    async with Api(cluster) as api:
-        found: dict[str, Any] = await api.call("GET", "/api/v1/namespaces/kube-system")
-    return found
 
 
 def _result(

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import aiohttp
 import yaml
-from proxies import client_context
+
+from raybus.testkit.client_tls import client_context
 
 Json = dict[str, Any]
 PATCH = {"Content-Type": "application/merge-patch+json"}

@@ -5,10 +5,8 @@ asked of a Service's port `dashboard` goes to the imitation of Ray instead.
 """
 
 import asyncio
-import base64
 import re
 import ssl
-import tempfile
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,6 +16,8 @@ import aiohttp
 import yaml
 from aiohttp import web
 from imitation import Ray
+
+from raybus.testkit.client_tls import client_context
 
 DASHBOARD = re.compile(r"/api/v1/namespaces/[^/]+/services/(?P<service>[^:/]+):dashboard/proxy(?P<rest>/.*)")
 _HOP = {"connection", "transfer-encoding", "keep-alive", "content-length", "host", "user-agent"}
@@ -130,15 +130,3 @@ class Proxies:
 
 def _given_up(request: web.Request) -> bool:
     return request.transport is None or request.transport.is_closing()
-
-
-def client_context(source: dict[str, Any]) -> ssl.SSLContext:
-    authority = base64.b64decode(source["clusters"][0]["cluster"]["certificate-authority-data"]).decode()
-    context = ssl.create_default_context(cadata=authority)
-    user = source["users"][0]["user"]
-    with tempfile.NamedTemporaryFile("wb") as pair:
-        pair.write(base64.b64decode(user["client-certificate-data"]))
-        pair.write(b"\n" + base64.b64decode(user["client-key-data"]))
-        pair.flush()
-        context.load_cert_chain(pair.name)
-    return context

@@ -17,7 +17,7 @@ from raybus.dev.choice import inspect_machine, obstacle_to_real_node
 from raybus.dev.cluster import Cluster, ClusterOptions
 from raybus.dev.gotools import ensure_tools
 from raybus.dev.kubectl import Kubectl
-from raybus.dev.stack import Stack
+from raybus.dev.stack import Stack, running
 
 NAME = os.environ.get("RAYBUS_E2E_CLUSTER", "e2e")
 
@@ -51,14 +51,9 @@ def settings() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def stack(real_cluster: Cluster, settings: dict[str, str]) -> Iterator[Stack]:
     """All services as processes, one of each; none may end by itself. Their logs stay in the cluster's folder."""
-    running = make_stack(real_cluster.name, {}, settings)
-    try:
-        running.start()
-        running.wait_ready()
-        yield running
-        assert running.ended() == []
-    finally:
-        running.stop()
+    with running(make_stack(real_cluster.name, {}, settings)) as stack:
+        yield stack
+        assert stack.ended() == []
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ import yaml
 from raybus.dev import cluster
 from raybus.dev.cluster import Cluster, ClusterOptions
 from raybus.dev.errors import DevError
-from raybus.dev.stack import Stack
+from raybus.dev.stack import Stack, running
+from raybus.testkit.loopback import loopback_address
 
 NAME, ADDRESS = "golden", "10.99.0.9"
 HERE = Path(__file__).resolve().parent
@@ -35,15 +36,14 @@ def main() -> int:
     """The exit status: 0 when nothing differs and nothing was skipped."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", nargs="*", default=[], help="RayCluster RayJob RayService RayCronJob; all if none")
-    parser.add_argument("--profile", nargs="*", default=[], help="only these; all if none")
     options = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
     profiles: dict[str, Any] = yaml.safe_load((HERE / "profiles.yaml").read_text())
     found: Counter[str] = Counter()
     try:
         bare = cluster.up(ClusterOptions(name=NAME, bare=True))
-        with _address():
-            for name in _with_cases(options.kind, options.profile or list(profiles)):
+        with loopback_address(ADDRESS):
+            for name in _with_cases(options.kind, profiles):
                 verdict = _judge(bare, name, profiles[name], options.kind)
                 _say(name, verdict)
                 found += verdict
@@ -61,7 +61,7 @@ def _say(what: str, verdict: Counter[str]) -> None:
     sys.stdout.flush()
 
 
-def _with_cases(kinds: list[str], profiles: list[str]) -> list[str]:
+def _with_cases(kinds: list[str], profiles: Iterable[str]) -> list[str]:
     """The profiles that have cases of these kinds (column 2 of what compare.py lists)."""
     words = ["--kind", *kinds] if kinds else []
     listed = subprocess.run([*COMPARE, "--list", *words], capture_output=True, text=True, check=True).stdout
@@ -100,25 +100,10 @@ def _services(bare: Cluster, name: str, profile: Mapping[str, Any]) -> Iterator[
         file = OUT / f"{name}.config.yaml"
         file.write_text(yaml.safe_dump(config))
         settings["RAYBUS_CONFIG"] = str(file)
-    stack = Stack(bare, OUT / f"stack-{name}", {}, settings)
-    try:
-        stack.start()
-        stack.wait_ready()
+    with running(Stack(bare, OUT / f"stack-{name}", {}, settings)) as stack:
         yield stack
         if ended := stack.ended():
             raise DevError("; ".join(ended))
-    finally:
-        stack.stop()
-
-
-@contextmanager
-def _address() -> Iterator[None]:
-    """ADDRESS on the loopback device: Endpoints may not hold 127.x."""
-    subprocess.run(["ip", "addr", "add", f"{ADDRESS}/32", "dev", "lo"], capture_output=True, check=False)
-    try:
-        yield
-    finally:
-        subprocess.run(["ip", "addr", "del", f"{ADDRESS}/32", "dev", "lo"], capture_output=True, check=False)
 
 
 if __name__ == "__main__":

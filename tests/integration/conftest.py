@@ -3,7 +3,6 @@ may run side by side (`pytest -n`); a nats-server for each test that asks for on
 
 import fcntl
 import os
-import subprocess
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from raybus.dev.gotools import ensure_tools
 from raybus.dev.kubectl import Kubectl
 from raybus.dev.paths import cluster_dir
 from raybus.dev.stack import Stack
+from raybus.testkit.loopback import loopback_address
 from raybus.testkit.nats_server import CLUSTER, NatsServer
 
 __all__ = ["api_world", "credentials", "place"]
@@ -76,13 +76,9 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def dashboard_address() -> Iterator[str]:
-    """An address of this machine that may stand in Endpoints (127.x may not): one more on the loopback device."""
-    shown = subprocess.run(["ip", "addr", "show", "lo"], capture_output=True, text=True, check=True).stdout
-    if DASHBOARD not in shown:
-        subprocess.run(["ip", "addr", "add", f"{DASHBOARD}/32", "dev", "lo"], check=True)
-    yield DASHBOARD
-    if DASHBOARD not in shown:
-        subprocess.run(["ip", "addr", "del", f"{DASHBOARD}/32", "dev", "lo"], check=True)
+    """An address of this machine that may stand in Endpoints."""
+    with loopback_address(DASHBOARD) as address:
+        yield address
 
 
 @pytest.fixture

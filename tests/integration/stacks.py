@@ -7,7 +7,7 @@ from pathlib import Path
 from raybus.dev.cluster import Cluster
 from raybus.dev.kubectl import Kubectl
 from raybus.dev.locks import exclusive
-from raybus.dev.stack import Stack
+from raybus.dev.stack import Stack, running
 
 OUTSIDE = {"RAYBUS_USE_KUBERNETES_PROXY": "true"}
 """Settings of services that run outside the cluster: names of Services do not resolve there."""
@@ -19,13 +19,8 @@ def running_stack(
 ) -> Iterator[Stack]:
     """All services on the cluster while the block runs; another test process that has them there is waited for."""
     stack = Stack(cluster, folder, replicas or {}, settings)
-    with exclusive(cluster.folder / "tests.lock", "testing Raybus on this cluster"):
-        try:
-            stack.start()
-            stack.wait_ready()
-            yield stack
-        finally:
-            stack.stop()
+    with exclusive(cluster.folder / "tests.lock", "testing Raybus on this cluster"), running(stack):
+        yield stack
 
 
 def uid_of(kubectl: Kubectl) -> str:

@@ -57,7 +57,7 @@ class Api:
         return await self._way.send(request)
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
-        raise NotImplementedError
+        raise AssertionError("the applier never watches")
 
     def store(self, kind: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
         """Put an object there as somebody else would."""

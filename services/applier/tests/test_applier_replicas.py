@@ -42,7 +42,7 @@ class Api:
         return Response(status=201, body=msgspec.json.encode(body))
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
-        raise NotImplementedError
+        raise AssertionError("the applier never watches")
 
 
 class World:

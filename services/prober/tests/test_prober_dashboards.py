@@ -43,7 +43,7 @@ class Secrets:
         return Response(status=200, body=msgspec.json.encode(self.body))
 
     def stream(self, request: Request) -> AsyncIterator[bytes]:
-        raise NotImplementedError
+        raise AssertionError("the prober never watches")
 
 
 def dashboards(transport: Scripted, tokens: Tokens | None = None) -> RayDashboards:

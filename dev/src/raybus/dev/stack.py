@@ -16,7 +16,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -248,6 +249,17 @@ class Stack:
         path = state_file(self.folder)
         path.write_text(json.dumps({"nats_url": self.nats_url, "password": self.passwords[READER], "pids": self.pids}))
         path.chmod(0o600)
+
+
+@contextmanager
+def running(stack: Stack) -> Iterator[Stack]:
+    """The stack, started and ready, for the block. Raises DevError when it does not become ready."""
+    try:
+        stack.start()
+        stack.wait_ready()
+        yield stack
+    finally:
+        stack.stop()
 
 
 def check_room(folder: Path, bus_servers: int) -> None:

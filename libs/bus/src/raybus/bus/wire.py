@@ -202,20 +202,21 @@ class Wire(asyncio.Protocol):
         self._write(f"UNSUB {number}\r\n".encode())
         if late is not None:
             self._subscriptions[key] = late
-            processed: asyncio.Future[None] = self._loop.create_future()
-            processed.add_done_callback(lambda done: (done.exception(), self._subscriptions.pop(key, None)))
-            self._pongs.append(processed)
-            self._write(b"PING\r\n")
+            self._asked().add_done_callback(lambda done: (done.exception(), self._subscriptions.pop(key, None)))
 
     async def round_trip(self) -> None:
         """Return when the server has processed all that was sent before. Raises WireError when the connection is
         lost first."""
         if self.lost:
             raise WireError(self.lost)
+        await self._asked()
+
+    def _asked(self) -> asyncio.Future[None]:
+        """Done when the server has answered a ping that is sent now."""
         answered: asyncio.Future[None] = self._loop.create_future()
         self._pongs.append(answered)
         self._write(b"PING\r\n")
-        await answered
+        return answered
 
     def _ping(self) -> None:
         if sum(waiting is None for waiting in self._pongs) > PINGS_MISSED:
