@@ -154,6 +154,22 @@ async def test_a_forbidden_create_is_one_refusal_with_growing_rest_and_does_not_
     assert world.result().refusals == ()
 
 
+@pytest.mark.parametrize("expired", [False, True])
+async def test_a_refusal_met_again_is_one_event_that_counts_unless_it_has_expired(world: World, expired: bool) -> None:
+    world.api.fail = refusing("POST", Rejected(403, "Forbidden", "POST /pods: exceeded quota: q"), only='"p"')
+    wish = create("p", failed=note(Reason.FAILED_TO_CREATE_HEAD_POD, "Failed to create {names}"))
+    await world.decide(intents=(wish,))
+    (first,) = world.events()
+    assert "series" not in first
+    if expired:
+        world.api.server.store.remove("Event", (NS, first["metadata"]["name"]))
+    world.clock += 6
+    await world.decide(view_seq=1007, intents=(wish,))
+    (event,) = world.events()
+    assert (event["metadata"]["name"], event["note"]) == (first["metadata"]["name"], first["note"])
+    assert event.get("series", {}).get("count") == (None if expired else 2)
+
+
 async def test_a_refused_status_stops_what_follows_and_rests(world: World) -> None:
     world.api.fail = refusing("PUT", Rejected(422, "Invalid", "PUT: no such field"))
     await world.decide(status={"state": "odd"}, intents=(create(),))

@@ -1,5 +1,6 @@
 """Which note is told of a refused create."""
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,6 +14,9 @@ from raybus.applier.results import NAME_TAKEN
 from raybus.kube.port import Rejected
 
 REF = Ref("NetworkPolicy", "ns", "c-head")
+
+
+JOB = cast(Any, SimpleNamespace(view_seq=7))
 
 
 def warning(reason: Reason) -> Note:
@@ -31,5 +35,5 @@ def test_a_taken_name_may_have_a_note_of_its_own(with_own: bool, answer: str, ex
     taken = warning(Reason.NETWORK_POLICY_NAME_COLLISION) if with_own else None
     intent = Create(ref=REF, body={}, failed=warning(Reason.FAILED_TO_CREATE_NETWORK_POLICY), taken=taken)
     refused = Outcome(intent=intent, key="k", refused=(REF, Rejected(409, answer, "POST /x: it is so")))
-    told = list(notes(Run(cast(Any, None), cast(Any, None), {}, outcomes=[refused])))
-    assert [(note.reason, note.text) for note in told] == [(expected, "no: it is so")]
+    told = list(notes(Run(JOB, cast(Any, None), {}, outcomes=[refused])))
+    assert [(one.note.reason, one.note.text) for one in told] == [(expected, "no: it is so")]

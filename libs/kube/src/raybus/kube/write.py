@@ -73,6 +73,19 @@ def merge_patch(ref: Ref, uid: str, resource_version: str, patch: Json) -> Reque
     )
 
 
+def observed_again(event: Ref, at: str, times: int) -> Request:
+    """Say of an Event that it has been so `times` times, at last `at` (RFC 3339 with microseconds). 404 when it has
+    expired. Not fenced: Events have names of their content."""
+    series = {"count": times, "lastObservedTime": at}
+    return Request(
+        method="PATCH",
+        path=path_of(event),
+        query=_WRITE,
+        body=msgspec.json.encode({"series": series}),
+        content_type="application/merge-patch+json",
+    )
+
+
 def apply(ref: Ref, body: Json) -> Request:
     """Server-side apply of exactly what we own; takes over fields that someone else set to another value."""
     named = {**_identity(ref), **body}

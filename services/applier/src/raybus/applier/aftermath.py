@@ -2,11 +2,12 @@
 the same root need not wait for it."""
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import msgspec
 import structlog
 
-from raybus.api.decision import Create, Intent, Json, Note, Why
+from raybus.api.decision import Create, Intent, Json, Note, Ref, Why
 from raybus.api.kinds import ROOTS
 from raybus.api.messages import TimelineEntry
 from raybus.api.reasons import Reason
@@ -37,11 +38,12 @@ class Teller:
         job, root = run.job, run.job.message.root
         lane = self._calls.lane(job.partition, root.namespace, run.memory.age)
         usual = f"{ROOTS[job.controller].lower()}-controller"
-        bodies = [
-            event(root, note, str(job.view_seq), (note.reporter or usual, self._instance), self._now())
-            for note in notes(run)
-        ]
-        await everything([self._send(lane, body) for body in bodies])
+        await everything(
+            [
+                self._send(lane, event(root, note, key, (note.reporter or usual, self._instance), self._now()), times)
+                for note, key, times in notes(run)
+            ]
+        )
         entry = entry_of(run, self._now())
         if entry is not None:
             try:
@@ -49,30 +51,55 @@ class Teller:
             except BusError as error:
                 log.warning("timeline entry lost", root=str(root.ref), error=str(error))
 
-    async def _send(self, lane: Lane, body: Json) -> None:
-        request = write.create("Event", body["metadata"]["namespace"], msgspec.json.encode(body))
+    async def _send(self, lane: Lane, body: Json, times: int) -> None:
+        namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
         try:
-            await lane.send(request, Urgency.REFRESH)
+            if times > 1 and await self._count(lane, Ref("Event", namespace, name), body["eventTime"], times):
+                return
+            await lane.send(write.create("Event", namespace, msgspec.json.encode(body)), Urgency.REFRESH)
         except Fenced as error:
             log.info("event not sent", reason=body["reason"], why=str(error))
         except KubeError as error:
             if not (isinstance(error, Rejected) and error.reason == "AlreadyExists"):
                 log.warning("event not sent", reason=body["reason"], error=str(error))
 
+    async def _count(self, lane: Lane, event: Ref, now: str, times: int) -> bool:
+        """Whether an Event that tells the same could be counted on: it may have expired. Raises Fenced, KubeError."""
+        try:
+            await lane.send(write.observed_again(event, now, times), Urgency.REFRESH)
+        except Rejected as error:
+            if error.code != 404:
+                raise
+            return False
+        return True
 
-def notes(run: Run) -> Iterator[Note]:
-    """What to tell: of each intent that did or was refused something, and what the Decision itself says."""
+
+class Told(NamedTuple):
+    """One thing to tell. `key`: what tells it from the same note on another occasion; `times`: how often it was so."""
+
+    note: Note
+    key: str
+    times: int
+
+
+def notes(run: Run) -> Iterator[Told]:
+    """What to tell: of each intent that did or was refused something, and what the Decision itself says. A refusal that
+    is met again at a later attempt is one Event, counted on: its key is that of the intent."""
+    occasion = str(run.job.view_seq)
+    before = {refusal.intent: refusal.attempts for refusal in run.result.refusals} if run.result else {}
     for outcome in run.outcomes:
         done = outcome.intent.done
         if done is not None and outcome.changed:
-            yield about(done, outcome.changed)
+            yield Told(about(done, outcome.changed), occasion, 1)
         if outcome.refused is not None:
             ref, error = outcome.refused
             failed = _failure(outcome.intent, error)
             if failed is not None:
-                yield with_cause(about(failed, [ref.name]), said(error))
+                text = with_cause(about(failed, [ref.name]), said(error))
+                yield Told(text, outcome.key, before.get(outcome.key, 0) + 1)
     if run.stored and run.drop is None:
-        yield from run.job.message.notes
+        for note in run.job.message.notes:
+            yield Told(note, occasion, 1)
 
 
 def _failure(intent: Intent, error: KubeError) -> Note | None:

@@ -19,7 +19,7 @@ MAX_NAME = 253
 
 def event(root: Root, note: Note, key: str, source: tuple[str, str], now: Instant) -> Json:
     """The Event of one note about `root`. `key`: what tells two occurrences of the same note apart (the view that the
-    Decision was made on); `source`: (reporting controller, instance)."""
+    Decision was made on; of a refusal, which intent); `source`: (reporting controller, instance)."""
     text = shorten(note.text)
     body: Json = {
         "apiVersion": "events.k8s.io/v1",
