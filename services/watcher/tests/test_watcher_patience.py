@@ -14,9 +14,9 @@ from raybus.kube.objects import parse_object
 from raybus.watcher.reading import LONG, SHORT, patience
 
 
-def of(kind: str, known: int | None = None, status: Any = None, **meta: Any) -> float:
+def of(kind: str, known: int | None = None, status: Any = None, *, rooted: bool = True, **meta: Any) -> float:
     raw = {"metadata": {"name": "n", "namespace": "ns", **meta}} | ({} if status is None else {"status": status})
-    return patience(BY_KIND[kind], parse_object(msgspec.json.encode(raw), BY_KIND[kind]), known)
+    return patience(BY_KIND[kind], parse_object(msgspec.json.encode(raw), BY_KIND[kind]), known, rooted)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,8 @@ def of(kind: str, known: int | None = None, status: Any = None, **meta: Any) -> 
         (of("Pod", status={"phase": "Running"}), 0.0),
         (of("Pod", status={"phase": "Failed"}), 0.0),
         (of("Pod", status={"phase": "Running"}, deletionTimestamp="2026-01-01T00:00:00Z"), SHORT),
+        (of("Pod", status={"phase": "Running"}, rooted=False, deletionTimestamp="2026-01-01T00:00:00Z"), LONG),
+        (of("Pod", status={"phase": "Running"}, rooted=False), 0.0),
         (of("Service"), SHORT),
         (of("RayCluster", known=None, generation=1), 0.0),
         (of("RayCluster", known=1, generation=2), 0.0),

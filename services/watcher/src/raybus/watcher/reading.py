@@ -52,16 +52,16 @@ def traits_of(kind: Kind, item: Object) -> Traits:
     )
 
 
-def patience(kind: Kind, item: Object, generation: int | None) -> float:
+def patience(kind: Kind, item: Object, generation: int | None, rooted: bool) -> float:
     """Seconds that a state of `item` may rest before it is published, 0.0 = somebody may be waiting for it (ADR 0091).
 
     What Raybus itself has written, the applier has told the view already: children as they were created or are being
-    deleted, and roots whose generation is still `generation`, the last one seen. A pod that does not run yet changes
-    several times in a row, and its last state is what counts.
+    deleted, and roots whose generation is still `generation`, the last one seen. A pod that does not run yet, or whose
+    root is no longer there (not `rooted`) and which follows it, changes several times in a row: the last state counts.
     """
     if kind.kind == "Pod":
         if item.meta.deletion_timestamp:
-            return SHORT
+            return SHORT if rooted else LONG
         return LONG if _POD.decode(item.raw).status.phase == "Pending" else 0.0
     if kind.kind == "Service":
         return SHORT

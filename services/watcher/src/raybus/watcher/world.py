@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from raybus.api.kinds import Kind
+from raybus.api.kinds import ROOTS, Kind
 from raybus.api.routes import Index, Key, Route
 from raybus.kube.objects import Object
 from raybus.watcher.reading import key_of, patience, traits_of
@@ -71,7 +71,8 @@ class World:
         routes, old = tuple(sorted(self._index.routes(key))), known.routes if known else ()
         sources = known.sources if known and known.uid == meta.uid else 0
         self._known[key] = _Known(meta.uid, meta.resource_version, sources | 1 << source, routes, meta.generation)
-        rest = patience(kind, item, None if known is None else known.generation)
+        rooted = any(Key(ROOTS[r.controller], r.namespace, r.root) in self._known for r in routes)
+        rest = patience(kind, item, None if known is None else known.generation, rooted)
         changes: list[Change] = [Present(key, r, meta.uid, meta.resource_version, item.raw, rest) for r in routes]
         changes += [Absent(key, r, meta.uid, meta.resource_version) for r in old if r not in routes]
         return changes + self._reroute(affected)
