@@ -1,6 +1,6 @@
 """How many requests the API server is given at once."""
 
-from raybus.applier.window import LEAST, Window
+from raybus.applier.window import FIRST, LEAST, Window
 
 
 def busy(window: Window, seconds: float, times: int) -> None:
@@ -10,7 +10,7 @@ def busy(window: Window, seconds: float, times: int) -> None:
 
 def test_it_grows_while_the_server_does_not_become_slower() -> None:
     window = Window(16)
-    assert window.size == LEAST
+    assert window.size == FIRST
     busy(window, 0.01, 300)
     assert window.size == 16
 
@@ -19,7 +19,7 @@ def test_it_does_not_grow_while_it_is_not_used() -> None:
     window = Window(16)
     for _ in range(300):
         window.ended(0.01, 1)
-    assert window.size == LEAST
+    assert window.size == FIRST
 
 
 def test_it_shrinks_when_requests_take_much_longer_but_not_to_nothing() -> None:

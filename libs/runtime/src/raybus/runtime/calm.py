@@ -1,15 +1,17 @@
 """How long a root that was decided a moment ago is left alone while events about it pour in (issue "Load").
 
 One Decision makes a burst of events: the echo of each child, then each pod's way to readiness. A decision in the middle
-of it costs as much as one after it and says nothing that is not under way already. With little to do the pause is a
-few milliseconds, which nobody notices; it grows with the number of decisions that the process makes (ADR 0090).
+of it costs as much as one after it and says nothing that is not under way already. With little to do there is
+no pause; it grows with the number of decisions that the process makes (ADR 0090).
 """
 
 from collections import deque
 from collections.abc import Callable
 
+FREE = 10
+"""Decisions in a second that ask for no pause: a cluster or two that start at a time."""
 EACH = 0.004
-"""Seconds of quiet for each decision of the last second."""
+"""Seconds of quiet for each further decision of the last second."""
 MOST = 0.25
 """Seconds of quiet that are waited for at most."""
 PATIENCE = 3.0
@@ -31,7 +33,7 @@ class Calm:
     def load(self) -> float:
         """How much the process has to do, from 0.0 = nothing to 1.0 = so much that pauses are longest."""
         self._forget()
-        return min(1.0, EACH * len(self._decided) / MOST)
+        return min(1.0, EACH * max(0, len(self._decided) - FREE) / MOST)
 
     def pause(self, first: float, last: float) -> float:
         """Seconds until a root may be decided whose undecided events came from `first` to `last`; 0.0 = now."""

@@ -8,8 +8,8 @@ full, it grows.
 
 import math
 
-LEAST = 2
-"""Requests that are always allowed."""
+LEAST, FIRST = 2, 8
+"""Requests that are always allowed, and those that are at the start: one cluster's children go together."""
 SLOW, QUICK = 2.5, 1.5
 """Times the best duration: above the first the window shrinks, below the second it may grow."""
 STEP = 0.1
@@ -25,7 +25,7 @@ class Window:
 
     def __init__(self, most: int) -> None:
         self._most = float(most)
-        self._size = float(min(LEAST, most))
+        self._size = float(min(FIRST, most))
         self._smoothed = 0.0
         self._best = math.inf
 
