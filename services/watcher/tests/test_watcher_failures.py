@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from watcher_world import World, body, play, pod
 
 from raybus.api import subjects
@@ -91,6 +92,24 @@ def test_an_echoed_object_that_no_watch_has_ever_shown_is_buried_after_a_new_lis
         world.delete("Pod", "w-1")
         world.api.compact()
         await world.until(lambda: world.gone("cluster", "c", "Pod", "w-1"), "tombstone", 120)
+
+    play(story)
+
+
+@pytest.mark.parametrize("lives", [False, True], ids=["after its object's end", "into a view that it does not belong to"])
+def test_what_is_heard_of_after_the_watches_have_told_everything_is_buried(lives: bool) -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        made = world.create("Pod", pod("d", "w-1"))
+        await world.until(lambda: world.has("cluster", "d", "Pod", "w-1"), "pod")
+        if not lives:
+            world.delete("Pod", "w-1")
+            await world.until(lambda: world.gone("cluster", "d", "Pod", "w-1"), "tombstone")
+        headers = {H_RV: made["metadata"]["resourceVersion"], H_UID: made["metadata"]["uid"]}
+        subject = subjects.view("cluster", "ns", "c", "pod", "w-1")
+        await world.bus_server.connect().put("VIEW", subject, b"{}", headers, expect=0)
+        await world.until(lambda: world.gone("cluster", "c", "Pod", "w-1"), "buried")
+        assert world.has("cluster", "d", "Pod", "w-1") == lives
 
     play(story)
 

@@ -20,12 +20,13 @@ log = structlog.get_logger()
 
 
 class Ledger:
-    """`held`: subject -> the living object or presence that it holds. `presences`: subject -> body of a presence.
-    `markers`: subject -> (sequence, stream named). `created`: of the stream that all this was read from; `loaded` is
-    set while it is complete."""
+    """`held`: subject -> the living object or presence that it holds. `heard`: those of them that somebody has written
+    since whoever empties it looked. `presences`: subject -> body of a presence. `markers`: subject -> (sequence, stream
+    named). `created`: of the stream that all this was read from; `loaded` is set while it is complete."""
 
     def __init__(self) -> None:
         self.held: dict[str, Held] = {}
+        self.heard: set[str] = set()
         self.presences: dict[str, bytes] = {}
         self.markers: dict[str, tuple[int, str]] = {}
         self.created = ""
@@ -84,8 +85,11 @@ class Ledger:
         if known is None or known.seq <= held.seq:
             if held.gone:
                 self.held.pop(message.subject, None)
+                self.heard.discard(message.subject)
             else:
                 self.held[message.subject] = held
+                if known is None or known.seq < held.seq:
+                    self.heard.add(message.subject)
         return not held.gone
 
     def _forget(self, heads: bool) -> None:
@@ -93,7 +97,7 @@ class Ledger:
         self._streams.pop(heads, None)
         if heads:
             # Another mapping: what a publisher of the former stream still notes down must not count for the next one.
-            self.held = {}
+            self.held, self.heard = {}, set()
         else:
             self.presences.clear()
             self.markers.clear()

@@ -57,7 +57,7 @@ class Session:
         self.publisher = Publisher(ports.bus, epoch, ledger.held, ports.may_write)
         self._fetcher = Fetcher(ports.sender, targets, self)
         self._needs = Needs(ports.bus, ports.sender, self._offer, ports.now, ledger.presences)
-        self._stale: dict[Key, list[str]] = {}
+        self._stale: dict[Key, set[str]] = {}
         self._filled = False
 
     @property
@@ -73,11 +73,12 @@ class Session:
             tasks.create_task(self.publisher.run())
             tasks.create_task(self._fetcher.run())
             tasks.create_task(self._needs.run())
-            tasks.create_task(self._look_again())
             await settled.wait()
             if self._unmarked():
                 await self._list_anew()
             self._compare()
+            tasks.create_task(self._look_again())
+            tasks.create_task(self._look_at_heard())
             await self._fetcher.done()
             await self.publisher.written()
             await self._mark()
@@ -177,22 +178,36 @@ class Session:
             expected.add(subject)
             if not self.publisher.is_waiting(subject):
                 self.changed([present])
+        self._ledger.heard.clear()
         for subject in self._ledger.held.keys() - expected:
-            key = subjects.parse_view(subject)
-            if key.kind == subjects.PRESENCE:
-                continue
-            if key.kind not in BY_TOKEN:
-                log.error("subject of an unknown kind in VIEW is left alone", subject=subject)
-                continue
-            found = Key(BY_TOKEN[key.kind].kind, key.namespace, key.name)
-            if found in self._world:
-                # It is known to belong elsewhere now.
+            self._judge(subject)
+
+    def _judge(self, subject: str) -> None:
+        """What VIEW holds and no watch shows is looked for; what is known to belong elsewhere goes."""
+        key = subjects.parse_view(subject)
+        if key.kind == subjects.PRESENCE:
+            return
+        if key.kind not in BY_TOKEN:
+            log.error("subject of an unknown kind in VIEW is left alone", subject=subject)
+            return
+        found = Key(BY_TOKEN[key.kind].kind, key.namespace, key.name)
+        if found in self._world:
+            if not self._world.shows(found, subject):
                 held = self._ledger.held[subject]
                 self._offer(Item(subject, held.uid, held.version, b""))
-            else:
-                self._stale.setdefault(found, []).append(subject)
-        for stale in self._stale:
-            self._fetcher.want(stale)
+        else:
+            self._stale.setdefault(found, set()).add(subject)
+            self._fetcher.want(found)
+
+    async def _look_at_heard(self) -> None:
+        """A ledger may be behind VIEW when it is compared, and an echo may come after the object's end: either is heard
+        of only later, when all watches may have said already what they had to say."""
+        while True:
+            await asyncio.sleep(LOOK_AGAIN)
+            heard, self._ledger.heard = self._ledger.heard, set()
+            for subject in heard & self._ledger.held.keys():
+                if not self.publisher.is_waiting(subject):
+                    self._judge(subject)
 
     async def _look_again(self) -> None:
         """What VIEW held at the start and no watch showed was left alone if it existed then. While no watch shows it,

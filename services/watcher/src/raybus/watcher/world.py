@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec import Struct
 
 from raybus.api.kinds import ROOTS, Kind
-from raybus.api.routes import Index, Key, Route
+from raybus.api.routes import Index, Key, Route, view_subject
 from raybus.kube.objects import Object
 from raybus.watcher.reading import key_of, patience, traits_of
 from raybus.watcher.versions import older
@@ -121,6 +121,11 @@ class World:
             owner = Key(traits.owner[0], root.namespace, traits.owner[1])
             return self.trace_seed(owner)
         return known.uid if root.kind == "RayJob" else f"{known.uid}/{known.generation}"
+
+    def shows(self, key: Key, subject: str) -> bool:
+        """Whether the object is known and belongs to this subject of VIEW."""
+        known = self._known.get(key)
+        return known is not None and any(view_subject(route, key) == subject for route in known.routes)
 
     def present(self) -> Iterator[Present]:
         """Every object in every view it belongs to, without bytes."""
