@@ -1,7 +1,7 @@
 """Where the API server is and how to prove who we are (ADR 0035).
 
-The `kubernetes` package reads kubeconfig files, runs exec plugins and finds in-cluster credentials. It takes a second
-and 20 MB to import and blocks while a plugin runs, so it does that in a short-lived child process
+The `kubernetes` package reads kubeconfig files, runs exec plugins and finds in-cluster credentials. It takes half a
+second and 20 MB to import and blocks while a plugin runs, so it does that in a short-lived child process
 (`credentials.py`), whose answer is one JSON document.
 """
 
