@@ -96,7 +96,7 @@ def test_an_echoed_object_that_no_watch_has_ever_shown_is_buried_after_a_new_lis
     play(story)
 
 
-@pytest.mark.parametrize("lives", [False, True], ids=["after its object's end", "into a view that it does not belong to"])
+@pytest.mark.parametrize("lives", [False, True], ids=["after its end", "into a view of others"])
 def test_what_is_heard_of_after_the_watches_have_told_everything_is_buried(lives: bool) -> None:
     async def story(world: World) -> None:
         await world.start()
