@@ -4,7 +4,7 @@ Each message is decoded once, when it arrives; only a root's own object keeps it
 compares the next status with it (design §4).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,8 @@ from raybus.api.subjects import FACT, MARKER, PRESENCE, RESULT, ViewKey, parse_v
 from raybus.api.times import Instant
 from raybus.api.view import Entry, View
 from raybus.bus.port import Message
-from raybus.runtime.controller import Decoder
+from raybus.runtime.controller import Controller, Decoder
+from raybus.runtime.root_gauges import Kept, Shown, keep
 
 RootKey = tuple[str, str]
 """(namespace, name) of a root."""
@@ -51,7 +52,7 @@ class Stored(Struct, frozen=True):
 class RootState(Struct, kw_only=True):
     """All that is known of one root. `seq`: highest sequence; `object_seq`: highest of a message that may be the
     effect of a write (anything but facts); `parent`: trace headers of the newest message; `touched`: when it came,
-    by the monotonic clock."""
+    by the monotonic clock. `kept`: durations for `/metrics`."""
 
     entries: dict[tuple[str, str], Entry]
     stored: Stored | None = None
@@ -59,16 +60,17 @@ class RootState(Struct, kw_only=True):
     object_seq: int = 0
     parent: Mapping[str, str] = {}
     touched: float = 0.0
+    kept: Kept = {}
 
 
 class PartitionCache:
     """The roots of one partition; `marker` is the stream creation time named by the newest fill marker; `newer`: the
     entries of a root that only a later release can read, without which nothing may be decided about it."""
 
-    def __init__(self, controller: str, decoders: Mapping[str, Decoder]) -> None:
-        self.controller = controller
-        self.root_token = BY_KIND[ROOTS[controller]].token
-        self.decoders = {**_SHARED, **decoders}
+    def __init__(self, controller: Controller[Any, Any]) -> None:
+        self.controller, self.gauges = controller.name, controller.gauges
+        self.root_token = BY_KIND[ROOTS[controller.name]].token
+        self.decoders = {**_SHARED, **controller.decoders}
         self.read_stored = msgspec.json.Decoder(Stored).decode
         self.roots: dict[RootKey, RootState] = {}
         self.newer: dict[RootKey, set[tuple[str, str]]] = {}
@@ -119,9 +121,7 @@ class PartitionCache:
                 state.stored = None
             raise Unreadable(f"{key.kind} {key.namespace}/{key.name} cannot be read: {error}") from error
         self._readable(key)
-        if is_root:
-            state.stored = stored
-        state.entries[slot] = Entry(
+        entry = Entry(
             value=value,
             uid=message.headers.get(H_UID, ""),
             resource_version=message.headers.get(H_RV, ""),
@@ -129,6 +129,10 @@ class PartitionCache:
             observed_at=Instant(float(message.headers.get(H_AT) or message.stored_at)),
             gone=gone,
         )
+        if is_root:
+            state.stored = stored
+            keep(self.gauges, state.kept, state.entries.get(slot), entry)
+        state.entries[slot] = entry
 
     def _decode(self, kind: str, is_root: bool, gone: bool, data: bytes) -> tuple[Any, Stored | None]:
         """The value of an entry, and for a root what the runtime itself needs of it."""
@@ -148,6 +152,13 @@ class PartitionCache:
         """What `gather` gets. The entries are shared, not copied: gather and decide run before the next message."""
         state = self.roots[root]
         return View(controller=self.controller, namespace=root[0], name=root[1], entries=state.entries, seq=state.seq)
+
+    def shown(self) -> Iterator[Shown]:
+        """The roots that are there, for `/metrics`."""
+        for (namespace, name), state in self.roots.items():
+            entry = state.entries.get((self.root_token, name))
+            if entry is not None and not entry.gone:
+                yield Shown(namespace, name, entry.uid, entry.value, state.kept)
 
     def sweep(self, now: Instant) -> None:
         """Forget tombstones that the server has removed by their TTL, and roots of which nothing is left."""

@@ -1,11 +1,12 @@
 """A controller's process: owns partitions, runs a loop for each, hands them over at the end (design §3)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import structlog
 
+from raybus.api.kinds import BY_KIND, ROOTS
 from raybus.api.times import Instant
 from raybus.bus.partitions import Lost, Partitions, Taken
 from raybus.bus.port import Bus
@@ -15,6 +16,7 @@ from raybus.runtime.controller import Controller
 from raybus.runtime.health import Health
 from raybus.runtime.partition import Partition
 from raybus.runtime.ready import begin, bus_ready
+from raybus.runtime.root_gauges import readings
 from raybus.runtime.service import Service
 from raybus.telemetry import metrics
 
@@ -29,7 +31,8 @@ async def controller_service(service: Service[S], *controllers: Controller[Any, 
     partitions = Partitions(service.bus, service.name, service.replica)
     loops = Loops(controllers, service.bus, service.now)
     loops.report_to(service.health, partitions)
-    await begin(service, (partitions.run(), loops.run(partitions)), partitions.leave)
+    with metrics.read_when_asked(lambda: loops.readings(partitions)):
+        await begin(service, (partitions.run(), loops.run(partitions)), partitions.leave)
 
 
 class Loops:
@@ -52,6 +55,27 @@ class Loops:
                 if why := loop.problem or loop.behind.problem():
                     return f"partition {number}: {why}"
         return ""
+
+    def readings(self, partitions: Partitions) -> Iterator[metrics.Readings]:
+        """What `/metrics` shows of the roots and of the loops.
+
+        A root is shown by the one replica that owns its partition: none while the partition is not loaded, and none
+        while this replica cannot know what it owns (frozen or cut off, design §3).
+        """
+        numbers = [number for number in self._running if partitions.owns(number)] if partitions.fresh() else []
+        loops = [loop for number in numbers for loop, _ in self._running[number]]
+        waiting, working = [], []
+        for controller in self._controllers:
+            mine = [loop for loop in loops if loop.controller is controller and not loop.problem]
+            yield from readings(controller.gauges, (root for loop in mine for root in loop.cache.shown()))
+            kind = BY_KIND[ROOTS[controller.name]].token
+            waiting.append(((kind, kind), float(sum(len(loop.dirty) for loop in mine))))
+            working.append(((kind,), float(sum(len(loop.busy) for loop in mine))))
+        # controller-runtime's names, for dashboards made for KubeRay (ADR 0131).
+        yield metrics.Readings("workqueue_depth", "Roots that wait to be looked at.", ("name", "controller"), waiting)
+        yield metrics.Readings(
+            "controller_runtime_active_workers", "Roots that are looked at now.", ("controller",), working
+        )
 
     async def run(self, partitions: Partitions) -> None:
         """Begin and end loops as partitions come and go, until cancelled."""

@@ -70,7 +70,7 @@ class Partition:
         self.controller, self.number, self.epoch, self.bus, self.now = controller, number, epoch, bus, now
         self.calm = calm
         self.service = f"{controller.name}-ctl"
-        self.cache = PartitionCache(controller.name, controller.decoders)
+        self.cache = PartitionCache(controller)
         self.sent: dict[RootKey, Sent] = {}
         self.dirty: dict[RootKey, None] = {}
         self.busy: set[RootKey] = set()
@@ -188,10 +188,9 @@ class Partition:
     # ---- decisions out
 
     async def _decide_dirty(self, tasks: asyncio.TaskGroup) -> None:
-        slots, waiting = asyncio.Semaphore(IN_FLIGHT), metrics.DIRTY_ROOTS.labels(self.controller.name)
+        slots = asyncio.Semaphore(IN_FLIGHT)
         while True:
             root = next((root for root in self.dirty if root not in self.busy), None)
-            waiting.set(len(self.dirty))
             if root is None:
                 self.wake.clear()
                 await self.wake.wait()
@@ -202,25 +201,35 @@ class Partition:
             tasks.create_task(self._turn(root, slots))
 
     async def _turn(self, key: RootKey, slots: asyncio.Semaphore) -> None:
+        loop, failed = asyncio.get_running_loop(), False
+        begun = loop.time()
         try:
             state = self.cache.roots.get(key)
-            if state is None or key in self.cache.newer:
-                return
-            if state.stored is None:
-                await self._root_gone(key)
-                return
-            await self._decide(key, state)
+            if state is not None and key not in self.cache.newer:
+                await (self._root_gone(key) if state.stored is None else self._decide(key, state))
         except BusError as error:
+            failed = True
             log.error("decision not published, trying again", root=root_label(key), why=str(error))
             self._retry(key, 1.0)
         except Exception:
+            failed = True
             metrics.DECISIONS.labels(self.controller.name, "bug").inc()
             log.exception("bug while deciding", root=root_label(key), retry_seconds=BUG_RETRY)
             self._retry(key, BUG_RETRY)
         finally:
+            self._count_turn(key, failed, loop.time() - begun)
             self.busy.discard(key)
             slots.release()
             self.wake.set()
+
+    def _count_turn(self, key: RootKey, failed: bool, seconds: float) -> None:
+        """For dashboards made for KubeRay (ADR 0131)."""
+        sent, kind = self.sent.get(key), self.cache.root_token
+        again = sent is not None and sent.timer is not None
+        metrics.RECONCILES.labels(kind, "error" if failed else "requeue_after" if again else "success").inc()
+        metrics.RECONCILE_SECONDS.labels(kind).observe(seconds)
+        if failed:
+            metrics.RECONCILE_ERRORS.labels(kind).inc()
 
     async def _decide(self, key: RootKey, state: RootState) -> None:
         stored, sent = state.stored, self.sent.setdefault(key, Sent())

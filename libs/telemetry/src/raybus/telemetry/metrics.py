@@ -1,13 +1,22 @@
 """Metrics: one table of every metric that Raybus exports, in the Prometheus client's default registry."""
 
-from prometheus_client import Counter, Gauge, Histogram, generate_latest
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_RECONCILE_SECONDS = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5),
+    *(1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
+)
+"""Those of controller-runtime, for dashboards made for KubeRay (contract platform §7.2)."""
 
 DECISIONS = Counter("raybus_decisions_total", "Decisions made, by controller and outcome.", ["controller", "outcome"])
 DECIDE_SECONDS = Histogram("raybus_decide_seconds", "Time of gather and decide.", ["controller"], buckets=_SECONDS)
-DIRTY_ROOTS = Gauge("raybus_roots_waiting", "Roots that wait for a decision.", ["controller"])
-ROOTS = Gauge("raybus_roots", "Roots in this replica's partitions.", ["controller"])
 OWNED = Gauge("raybus_partitions_owned", "Partitions that this replica owns.", ["service"])
 BAD_MESSAGES = Counter("raybus_bad_messages_total", "Messages that could not be read.", ["service", "kind"])
 NEWER_MESSAGES = Counter(
@@ -27,6 +36,61 @@ VIEW_SECONDS = Histogram(
     "raybus_view_seconds", "From an event of a watch to its acknowledged message.", buckets=_SECONDS
 )
 WINDOW = Gauge("raybus_applier_window", "Requests to the API server that may be under way at once, at present.")
+
+RECONCILES = Counter(
+    "controller_runtime_reconcile_total",
+    "Times that a root was looked at, by what came of it: success, requeue_after, error.",
+    ["controller", "result"],
+)
+RECONCILE_ERRORS = Counter(
+    "controller_runtime_reconcile_errors_total", "Times that looking at a root failed.", ["controller"]
+)
+RECONCILE_SECONDS = Histogram(
+    "controller_runtime_reconcile_time_seconds",
+    "Time from taking a root up to its published decision.",
+    ["controller"],
+    buckets=_RECONCILE_SECONDS,
+)
+
+
+class Readings(NamedTuple):
+    """A gauge that is read when the page is asked for. `samples`: (values of `labels`, value)."""
+
+    name: str
+    text: str
+    labels: tuple[str, ...]
+    samples: Iterable[tuple[tuple[str, ...], float]]
+
+
+class _Reader(Collector):
+    """Readings as the Prometheus client wants them."""
+
+    def __init__(self, read: Callable[[], Iterable[Readings]]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterable[Metric]:
+        """No names: they hang on what is there. Without this method the client would read once to find out."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Gauges that have a sample."""
+        for readings in self._read():
+            family = GaugeMetricFamily(readings.name, readings.text, labels=readings.labels)
+            for values, value in readings.samples:
+                family.add_metric(values, value)
+            if family.samples:
+                yield family
+
+
+@contextmanager
+def read_when_asked(read: Callable[[], Iterable[Readings]]) -> Iterator[None]:
+    """As long as this context lasts, the page also shows what `read` returns, called once per request for the page."""
+    reader = _Reader(read)
+    REGISTRY.register(reader)
+    try:
+        yield
+    finally:
+        REGISTRY.unregister(reader)
 
 
 def exposition() -> bytes:
