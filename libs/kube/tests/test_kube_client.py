@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from prometheus_client import REGISTRY
 
 from raybus.api.kinds import BY_KIND
 from raybus.kube.client import Client, ssl_context
@@ -123,6 +124,26 @@ async def test_what_may_work_later_is_transient(script: Script, sent: bool, word
             await client.send(msgspec.structs.replace(GET, timeout=0.2, method="POST"))
     assert caught.value.sent is sent
     assert caught.value.retry_after == (2.0 if "slow" in words else 0.0)
+
+
+async def test_requests_are_counted_by_code_also_those_without_an_answer() -> None:
+    async with running(answer(b"{}"), answer(b"no", 404), stream(b"{}"), hang_up) as (client, _):
+        host = client.server.removeprefix("http://")
+        await client.send(GET)
+        with pytest.raises(Rejected):
+            await client.send(GET)
+        assert [chunk async for chunk in client.stream(GET)] == [b"{}"]
+        with pytest.raises(Transient):
+            await client.send(msgspec.structs.replace(GET, method="POST"))
+
+    def read(name: str, **labels: str) -> float | None:
+        return REGISTRY.get_sample_value(name, {"host": host, **labels})
+
+    assert read("rest_client_requests_total", code="200", method="GET") == 2
+    assert read("rest_client_requests_total", code="404", method="GET") == 1
+    assert read("rest_client_requests_total", code="<error>", method="POST") == 1
+    assert read("rest_client_request_duration_seconds_count", verb="GET") == 3
+    assert read("rest_client_request_duration_seconds_bucket", verb="GET", le="8.0") == 3
 
 
 async def test_a_server_that_is_not_there_was_sent_nothing() -> None:

@@ -15,8 +15,9 @@ from raybus.api.times import Instant
 from raybus.bus.partitions import GONE, Partitions
 from raybus.runtime.controller import Controller
 from raybus.runtime.controllers import Loops
+from raybus.runtime.health import Health
 from raybus.runtime.root_gauges import DurationGauge, RootGauges, StateGauge
-from raybus.telemetry.metrics import Readings
+from raybus.telemetry.metrics import Readings, read_when_asked
 from raybus.testkit.fake_bus import BusServer
 from raybus.testkit.virtual_time import run_virtual
 
@@ -172,11 +173,19 @@ def test_a_replica_that_is_cut_off_shows_nothing_before_another_takes_over() -> 
     scenario(story)
 
 
-def test_what_waits_is_counted_per_kind() -> None:
+def test_the_page_has_a_line_for_each_root_and_the_loops() -> None:
     async def story(world: World) -> None:
         a = world.start("a")
-        await asyncio.sleep(1)
-        assert list(a.readings("workqueue_depth").samples) == [(("rayjob", "rayjob"), 0.0)]
-        assert list(a.readings("controller_runtime_active_workers").samples) == [(("rayjob",), 0.0)]
+        await world.fill()
+        await asyncio.sleep(3)
+        with read_when_asked(lambda: a.loops.readings(a.partitions)):
+            status, kind, page = Health().answer("/metrics")
+        assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        lines = page.decode().splitlines()
+        expected = {f'there{{name="{name}",namespace="{NS}",uid="uid"}} 1' for name in NAMES}
+        assert expected == {line for line in lines if line.startswith("there{")}
+        assert lines.count("# TYPE there gauge") == 1
+        assert 'workqueue_depth{controller="rayjob",name="rayjob"} 0' in lines
+        assert 'controller_runtime_active_workers{controller="rayjob"} 0' in lines
 
     scenario(story)

@@ -43,11 +43,11 @@ STARTING = cluster(conditions("False", "2026-01-01T00:00:05Z"))
 PROVISIONED = cluster(conditions("True", "2026-01-01T00:01:30Z"))
 SUSPENDED = cluster(conditions("False", "2026-01-01T01:00:00Z"))
 RESUMED = cluster(conditions("True", "2026-01-01T02:00:00Z"))
-INFO = f'kuberay_cluster_info{{name="c",namespace="default",owner_kind="None",uid="{kit.CLUSTER_UID}"}} 1.0'
+INFO = f'kuberay_cluster_info{{name="c",namespace="default",owner_kind="None",uid="{kit.CLUSTER_UID}"}} 1'
 
 
 def state(condition: str) -> str:
-    return f'kuberay_cluster_condition_provisioned{{condition="{condition}",{LABELS}}} 1.0'
+    return f'kuberay_cluster_condition_provisioned{{condition="{condition}",{LABELS}}} 1'
 
 
 def duration(seconds: float) -> str:
@@ -59,12 +59,12 @@ def duration(seconds: float) -> str:
     [
         ([cluster()], [INFO, state("false")]),
         ([STARTING], [INFO, state("false")]),
-        ([STARTING, PROVISIONED], [INFO, state("true"), duration(90.0)]),
+        ([STARTING, PROVISIONED], [INFO, state("true"), duration(90)]),
         # The page of a replica that has just taken the partition.
-        ([PROVISIONED], [INFO, state("true"), duration(90.0)]),
+        ([PROVISIONED], [INFO, state("true"), duration(90)]),
         # A suspension leaves the duration; a resume counts from the creation.
-        ([PROVISIONED, SUSPENDED], [INFO, state("false"), duration(90.0)]),
-        ([PROVISIONED, SUSPENDED, RESUMED], [INFO, state("true"), duration(7200.0)]),
+        ([PROVISIONED, SUSPENDED], [INFO, state("false"), duration(90)]),
+        ([PROVISIONED, SUSPENDED, RESUMED], [INFO, state("true"), duration(7200)]),
         # Without conditions there is nothing to tell it by; a time that is none is nobody's crash.
         ([cluster({"state": "ready"})], [INFO, state("false")]),
         ([cluster(conditions("True", "soon"))], [INFO, state("true")]),
@@ -72,7 +72,7 @@ def duration(seconds: float) -> str:
         ([cluster(PROVISIONED["status"], {"managedBy": "kueue.x-k8s.io/multikueue"})], [INFO, state("true")]),
         (
             [cluster(PROVISIONED["status"], {"managedBy": "ray.io/kuberay-operator"})],
-            [INFO, state("true"), duration(90.0)],
+            [INFO, state("true"), duration(90)],
         ),
     ],
 )

@@ -11,7 +11,7 @@ from raybus.runtime.root_gauges import Kept, Shown, keep, readings
 from raybus.telemetry.metrics import exposition, read_when_asked
 
 LABELS = 'name="demo",namespace="n",uid="uid-demo"'
-INFO = f"kuberay_job_info{{{LABELS}}} 1.0"
+INFO = f"kuberay_job_info{{{LABELS}}} 1"
 
 Version = tuple[float, Json]
 """(seconds after the start when it was seen, status)."""
@@ -38,7 +38,7 @@ def stored(phase: str, failed: int = 0, start: float = 0.0, end: float | None = 
 
 
 def state(phase: str) -> str:
-    return f'kuberay_job_deployment_status{{deployment_status="{phase}",{LABELS}}} 1.0'
+    return f'kuberay_job_deployment_status{{deployment_status="{phase}",{LABELS}}} 1'
 
 
 def duration(phase: str, retry: int, seconds: float) -> str:
@@ -57,10 +57,10 @@ SECOND_STARTED = (40.0, stored("Initializing", failed=1, start=40.0))
     [
         ([(0.0, {})], [INFO, state("")]),
         ([RUNNING], [INFO, state("Running")]),
-        ([RUNNING, COMPLETE], [INFO, state("Complete"), duration("Complete", 0, 60.0)]),
+        ([RUNNING, COMPLETE], [INFO, state("Complete"), duration("Complete", 0, 60)]),
         # The page of a replica that has just taken the partition.
-        ([COMPLETE], [INFO, state("Complete"), duration("Complete", 0, 60.0)]),
-        ([(61.0, stored("Failed", failed=1, end=60.0))], [INFO, state("Failed"), duration("Failed", 0, 60.0)]),
+        ([COMPLETE], [INFO, state("Complete"), duration("Complete", 0, 60)]),
+        ([(61.0, stored("Failed", failed=1, end=60.0))], [INFO, state("Failed"), duration("Failed", 0, 60)]),
         # One series for each attempt; a later version of the same phase changes none.
         ([RUNNING, FIRST_FAILED], [INFO, state("Retrying"), duration("Retrying", 0, 30.5)]),
         (
@@ -73,18 +73,18 @@ SECOND_STARTED = (40.0, stored("Initializing", failed=1, start=40.0))
         ),
         (
             [RUNNING, FIRST_FAILED, SECOND_STARTED, (99.0, stored("Complete", failed=1, start=40.0, end=90.0))],
-            [INFO, state("Complete"), duration("Retrying", 0, 30.5), duration("Complete", 1, 50.0)],
+            [INFO, state("Complete"), duration("Retrying", 0, 30.5), duration("Complete", 1, 50)],
         ),
         (
             [RUNNING, FIRST_FAILED, SECOND_STARTED, (99.0, stored("Failed", failed=2, start=40.0, end=90.0))],
-            [INFO, state("Failed"), duration("Retrying", 0, 30.5), duration("Failed", 1, 50.0)],
+            [INFO, state("Failed"), duration("Retrying", 0, 30.5), duration("Failed", 1, 50)],
         ),
         # Never begun, or told by somebody who leaves the times out.
         ([(1.0, stored("ValidationFailed"))], [INFO, state("ValidationFailed")]),
         ([(1.0, {"jobDeploymentStatus": "Failed", "failed": 0})], [INFO, state("Failed")]),
         (
             [(1.0, {"jobDeploymentStatus": "Failed", "startTime": rfc(0), "endTime": rfc(5)})],
-            [INFO, state("Failed"), duration("Failed", 0, 5.0)],
+            [INFO, state("Failed"), duration("Failed", 0, 5)],
         ),
     ],
 )
@@ -97,7 +97,7 @@ def test_lines_about_a_rayjob(versions: list[Version], expected: list[str]) -> N
 )
 def test_the_times_of_what_another_controller_runs_are_not_ours(manager: str | None, ours: bool) -> None:
     found = lines(RUNNING, COMPLETE, managed_by=manager)
-    assert (duration("Complete", 0, 60.0) in found) == ours and found[:2] == [INFO, state("Complete")]
+    assert (duration("Complete", 0, 60) in found) == ours and found[:2] == [INFO, state("Complete")]
 
 
 def test_names_and_labels_are_kuberays() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import ssl
 import tempfile
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from raybus.kube.config import Access, ConfigError, Credentials, load_credential
 from raybus.kube.errors import of_answer, shorten
 from raybus.kube.port import KubeError, Rejected, Request, Response, Transient
 from raybus.kube.wire import Address, Answer, Broken, Headers, Wire
+from raybus.telemetry import metrics
 
 TOKEN_AGE = 60.0
 """Seconds that a token read from a file is used (the kubelet replaces it at 80 % of its life)."""
@@ -41,7 +42,7 @@ class Client:
             old.close()
         self._credentials, self._wire = credentials, wire
         self._url = credentials.server.rstrip("/")
-        self._prefix = urlsplit(self._url).path
+        self._host, self._prefix = urlsplit(self._url).netloc, urlsplit(self._url).path
         self._loaded = time.monotonic()
         self._token = credentials.authorization
         self._token_read = float("-inf")
@@ -61,7 +62,8 @@ class Client:
             async with asyncio.timeout(request.timeout):
                 for fresh in (False, True):
                     headers = self._headers(request, await self._authorization(fresh))
-                    answer = await self._wire.call(request.method, self._target(request), headers, request.body)
+                    call = self._wire.call(request.method, self._target(request), headers, request.body)
+                    answer = await self._counted(request, call)
                     if answer.status < 300:
                         return Response(status=answer.status, body=answer.body)
                     if answer.status != 401 or fresh or not self._may_reload():
@@ -82,7 +84,7 @@ class Client:
                     headers = self._headers(request, await self._authorization(fresh))
                 async with aclosing(self._wire.stream(request.method, self._target(request), headers)) as pieces:
                     async with asyncio.timeout_at(deadline):
-                        answer = await anext(pieces)
+                        answer = await self._counted(request, anext(pieces))
                     if answer.status >= 300:
                         async with asyncio.timeout_at(deadline):
                             answer = answer._replace(body=b"".join([piece.body async for piece in pieces]))
@@ -97,6 +99,17 @@ class Client:
         except (Broken, OSError) as error:
             raise self._unreachable(request, error) from error
         raise self._refused(request, answer)
+
+    async def _counted(self, request: Request, call: Awaitable[Answer]) -> Answer:
+        """The answer of `call`, counted as client-go counts it (ADR 0131)."""
+        begun, code = time.monotonic(), "<error>"
+        try:
+            answer = await call
+            code = str(answer.status)
+            return answer
+        finally:
+            metrics.REQUESTS.labels(code, request.method, self._host).inc()
+            metrics.REQUEST_SECONDS.labels(request.method, self._host).observe(time.monotonic() - begun)
 
     def _refused(self, request: Request, answer: Answer) -> KubeError:
         body = answer.body[:_MAX_ERROR_BODY]

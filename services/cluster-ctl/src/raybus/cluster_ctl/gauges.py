@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from raybus.api.times import Instant
-from raybus.api.v1 import ClusterConditionType, RayCluster
+from raybus.api.v1 import ClusterConditionType, ConditionStatus, RayCluster
 from raybus.cluster_ctl import labels
-from raybus.cluster_ctl.conditions import by_type, holds
+from raybus.cluster_ctl.conditions import holds
 from raybus.runtime.root_gauges import DurationGauge, Ended, RootGauges, StateGauge, took
 
 
@@ -18,15 +18,23 @@ def _provisioned(cluster: RayCluster) -> tuple[str, ...]:
     return ("true" if holds(cluster.status.conditions, ClusterConditionType.PROVISIONED) else "false",)
 
 
-def _provisioning(_: RayCluster | None, cluster: RayCluster, seen: Instant) -> Ended | None:
+def _provisioning(before: RayCluster | None, after: RayCluster, _: Instant) -> Ended | None:
     """From the creation, also after a suspension: the condition then turns True anew."""
-    if cluster.spec.managed_by not in (None, labels.OUR_MANAGER):
+    since = _provisioned_at(after)
+    if since is None or (before is not None and _provisioned_at(before) == since):
         return None
-    if not holds(cluster.status.conditions, ClusterConditionType.PROVISIONED):
+    if after.spec.managed_by not in (None, labels.OUR_MANAGER):
         return None
-    since = by_type(cluster.status.conditions)[ClusterConditionType.PROVISIONED].last_transition_time
-    seconds = took(cluster.metadata.creation_timestamp, since)
+    seconds = took(after.metadata.creation_timestamp, since)
     return None if seconds is None else ((), seconds)
+
+
+def _provisioned_at(cluster: RayCluster) -> str | None:
+    """`lastTransitionTime` of the condition while it is True."""
+    for condition in cluster.status.conditions:
+        if condition.type == ClusterConditionType.PROVISIONED and condition.status == ConditionStatus.TRUE:
+            return condition.last_transition_time
+    return None
 
 
 GAUGES: RootGauges[RayCluster] = RootGauges(
