@@ -1,5 +1,5 @@
-"""docs/metrics.md names the metrics that there are, with their types, and those of roots with their labels; they are those
-of the contract (platform §7.1), RayServices apart."""
+"""docs/metrics.md names the metrics that there are, with their types, and the labels of those about roots; these are
+those of the contract (platform §7.1), RayServices apart."""
 
 import re
 from pathlib import Path
