@@ -84,11 +84,3 @@ def test_lines_about_a_raycluster(versions: list[kit.Json], expected: list[str])
 def test_who_asked_for_the_cluster(owner: str) -> None:
     found = lines(cluster(labels={"ray.io/originated-from-crd": owner}))
     assert found[0] == INFO.replace("None", owner)
-
-
-def test_names_types_and_labels_are_kuberays() -> None:
-    assert [(g.name, g.labels) for g in (*GAUGES.states, *GAUGES.durations)] == [
-        ("kuberay_cluster_info", ("owner_kind",)),
-        ("kuberay_cluster_condition_provisioned", ("condition",)),
-        ("kuberay_cluster_provisioned_duration_seconds", ()),
-    ]

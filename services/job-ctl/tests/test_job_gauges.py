@@ -98,11 +98,3 @@ def test_lines_about_a_rayjob(versions: list[Version], expected: list[str]) -> N
 def test_the_times_of_what_another_controller_runs_are_not_ours(manager: str | None, ours: bool) -> None:
     found = lines(RUNNING, COMPLETE, managed_by=manager)
     assert (duration("Complete", 0, 60) in found) == ours and found[:2] == [INFO, state("Complete")]
-
-
-def test_names_and_labels_are_kuberays() -> None:
-    assert [(g.name, g.labels) for g in (*GAUGES.states, *GAUGES.durations)] == [
-        ("kuberay_job_info", ()),
-        ("kuberay_job_deployment_status", ("deployment_status",)),
-        ("kuberay_job_execution_duration_seconds", ("job_deployment_status", "retry_count")),
-    ]
