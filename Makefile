@@ -74,8 +74,9 @@ failover: setup ## how soon others take over: FAILOVER="--bus-away 600"
 	@$(RUN)python tests/chaos/failover.py $(FAILOVER)
 
 .PHONY: crds
-crds: setup ## charts/raybus-crds from the types
+crds: setup ## charts/raybus-crds from the types, charts/raybus-admission and docs/admission.md from the rules
 	@$(RUN)python tools/crdgen/write_crds.py
+	@$(RUN)python tools/admission.py
 
 .PHONY: diagrams
 diagrams: setup ## docs/states, docs/settings.md and docs/scope.md, from the tables in the code

@@ -1,7 +1,5 @@
 """RayClusters that are left alone, refused or not supported: said once, where their user looks."""
 
-from typing import Any
-
 import pytest
 
 from raybus.api.decision import Decision
@@ -10,6 +8,7 @@ from raybus.api.times import Instant
 from raybus.cluster_ctl.controller import controller
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.testkit import rayclusters as kit
+from raybus.testkit.refused_clusters import AUTH, GROUPS
 
 CONTROLLER = controller(ClusterKnobs())
 NOW = Instant(1_800_000_000.0)
@@ -21,47 +20,13 @@ def decide(cluster: kit.Json, *children: kit.Json) -> Decision:
     return CONTROLLER.decide(value, NOW, CONTROLLER.knobs)
 
 
-def env_head(*env: kit.Json) -> kit.Json:
-    return {"headGroupSpec": {"template": kit.template(env=list(env))}}
-
-
-def head(**fields: Any) -> kit.Json:
-    return {"headGroupSpec": {"template": kit.template(), **fields}}
-
-
-def groups(*found: kit.Json, **spec: Any) -> kit.Json:
-    return {"workerGroupSpecs": list(found), **spec}
-
-
-V2 = {"autoscalerOptions": {"version": "v2"}}
-INVALID: dict[str, tuple[kit.Json, str]] = {
-    "a head without containers": ({"headGroupSpec": {"template": {"spec": {}}}}, "at least one container"),
-    "a group without containers": (groups(kit.group("w", 1, template={})), "worker group w should have at least"),
-    "bounds the wrong way round": (groups(kit.group("w", 1, minReplicas=3, maxReplicas=1)), "minReplicas 3 greater"),
-    "a negative bound": (groups(kit.group("w", 1, minReplicas=-1)), "negative minReplicas -1"),
-    "no bound without autoscaling": (groups(kit.group("w", 1, maxReplicas=None)), "both minReplicas and maxReplicas"),
-    "resources given twice": (head(resources={"cpu": "1"}, rayStartParams={"num-cpus": "1"}), "num-cpus"),
-    "labels as a start parameter": (head(rayStartParams={"labels": "a=b"}), "must not contain labels"),
-    "a label that is none": (groups(kit.group("w", 1, labels={"a b": "c", "d": "e f"})), "'a b' is not a qualified"),
-    "idle timeout without v2": (groups(kit.group("w", 1, idleTimeoutSeconds=5)), "needs autoscaler version v2"),
-    "a negative idle timeout": (groups(kit.group("w", 1, idleTimeoutSeconds=-5), **V2), "negative idleTimeoutSeconds"),
-    "priority on an old Ray": (groups(kit.group("w", 1, priority=1), **V2), "rayVersion 2.56.0"),
-    "two groups of one name": (groups(kit.group("w", 1), kit.group("w", 1)), "repeated: w"),
-    "a Redis address without fault tolerance": (
-        env_head({"name": "RAY_REDIS_ADDRESS", "value": "x"}),
-        "needs GCS fault tolerance",
-    ),
-    "a Redis user in the environment": (env_head({"name": "REDIS_USERNAME", "value": "x"}), "redisUsername"),
-    "the autoscaler's variable without autoscaling": (
-        env_head({"name": "RAY_enable_autoscaler_v2", "value": "1"}),
-        "enableInTreeAutoscaling is off",
-    ),
-    "tokens on an old Ray": ({"authOptions": {"mode": "token"}, "rayVersion": "2.51.0"}, "rayVersion 2.52.0"),
+CLOSED: dict[str, tuple[kit.Json, str]] = {
     "a network policy behind its gate": ({"networkPolicy": {}}, "RayClusterNetworkPolicy"),
     "TLS behind its gate": ({"tlsOptions": {"enabled": False}}, "RayClusterMTLS"),
     "history behind its gate": ({"historyServerOptions": {}}, "RayClusterHistoryServer"),
     "RocksDB behind its gate": ({"gcsFaultToleranceOptions": {"backend": "rocksdb"}}, "EmbeddedStorage"),
 }
+INVALID = CLOSED | {name: (case.spec, case.says) for name, case in (GROUPS | AUTH).items()}
 
 
 @pytest.mark.parametrize(("spec", "says"), INVALID.values(), ids=INVALID)

@@ -17,14 +17,15 @@ from raybus.api.view import Entry, View
 from raybus.job_ctl.controller import controller
 from raybus.job_ctl.gather import JobView
 from raybus.job_ctl.settings import JobKnobs
+from raybus.testkit.refused_jobs import CLUSTER_SPEC, HEAD_TEMPLATE, spec
+
+__all__ = ["CLUSTER_SPEC", "HEAD_TEMPLATE", "spec"]
 
 Json = dict[str, Any]
 
 START = parse_time("2026-01-01T00:00:00Z")
 CLUSTER, HEAD, HEAD_UID, JOB_ID = "demo-ccccc", "demo-ccccc-head-aaaaa", "uid-head-a", "demo-jjjjj"
 URL = f"{CLUSTER}-head-svc.n.svc.cluster.local:8265"
-HEAD_TEMPLATE: Json = {"spec": {"containers": [{"name": "ray", "image": "example.test/ray:2.52.0"}]}}
-CLUSTER_SPEC: Json = {"rayVersion": "2.52.0", "headGroupSpec": {"template": HEAD_TEMPLATE}}
 
 
 def at(seconds: float) -> Instant:
@@ -40,12 +41,6 @@ def rfc(seconds: float) -> str:
 def owned_by(uid: str) -> list[Json]:
     """Owner references of a child."""
     return [{"apiVersion": "v1", "kind": "Any", "name": "any", "uid": uid, "controller": True}]
-
-
-def spec(**fields: Any) -> Json:
-    """A valid RayJob spec with other fields."""
-    base: Json = {"entrypoint": "python main.py", "rayClusterSpec": CLUSTER_SPEC, "submissionMode": "K8sJobMode"}
-    return {key: value for key, value in {**base, **fields}.items() if value is not ...}
 
 
 def rayjob(name: str = "demo", status: Json | None = None, **fields: Any) -> RayJob:

@@ -17,7 +17,7 @@ from raybus.cluster_ctl.outcome import created, not_created
 from raybus.cluster_ctl.refusals import present
 from raybus.cluster_ctl.settings import ClusterKnobs
 from raybus.cluster_ctl.teardown import delete_pods
-from raybus.cluster_ctl.validate.groups import containers
+from raybus.cluster_ctl.validate.paths import containers
 from raybus.cluster_ctl.view import ClusterView
 
 _NAMESPACE_ENDS = "is being terminated"

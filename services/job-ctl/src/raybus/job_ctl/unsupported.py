@@ -6,37 +6,53 @@ Each row goes away with the code that replaces it; `docs/scope.md` is written fr
 from collections.abc import Callable
 from typing import NamedTuple
 
-from raybus.api.v1 import NEW, RayJob, SubmissionMode
+from raybus.api.cel import text, texts
+from raybus.api.rules import Cel, Found, NotInCel, Rule
+from raybus.api.v1 import NEW, SubmissionMode
 from raybus.api.v1 import JobDeploymentStatus as P
+from raybus.job_ctl.asked import SPEC, Asked
 
 _PHASES = {NEW, P.INITIALIZING, P.RUNNING, P.COMPLETE, P.FAILED, P.RETRYING, P.VALIDATION_FAILED}
 """What is built; the others only another operator can have stored."""
 _LATER = "is not supported by Raybus yet; remove it, or leave this RayJob to another operator"
+_MODES = ("", *SubmissionMode)
 
 
 class Row(NamedTuple):
-    """`field`: what is refused, for the page. `asks`: whether a RayJob sets it. `sentence`: for its user."""
+    """`field`: what is refused, for the page."""
 
     field: str
-    asks: Callable[[RayJob], object]
-    sentence: Callable[[RayJob], str]
+    rule: Rule[Asked]
 
 
-def _field(path: str, asks: Callable[[RayJob], object]) -> Row:
-    return Row(f"spec.{path}", asks, lambda _: f"{path} {_LATER}")
+def _field(path: str, asks: Callable[[Asked], bool], cel: str) -> Row:
+    return Row(f"spec.{path}", Rule(f"{path} {_LATER}", asks, Cel(cel)))
 
 
 def _mode(name: SubmissionMode) -> Row:
     return Row(
         f"spec.submissionMode: {name}",
-        lambda job: job.spec.submission_mode == name,
-        lambda _: f"submissionMode {name} is not supported by Raybus yet; use K8sJobMode or HTTPMode",
+        Rule(
+            f"submissionMode {name} is not supported by Raybus yet; use K8sJobMode or HTTPMode",
+            lambda asked: asked.spec.submission_mode == name,
+            Cel(f"variables.mode == {text(name)}"),
+        ),
     )
 
 
-def _asks_for_token(job: RayJob) -> bool:
-    cluster = job.spec.ray_cluster_spec
+def _unknown_mode(asked: Asked) -> Found:
+    mode = asked.spec.submission_mode
+    return (mode,) if mode not in _MODES else False
+
+
+def _asks_for_token(asked: Asked) -> bool:
+    cluster = asked.spec.ray_cluster_spec
     return cluster is not None and cluster.auth_options is not None and cluster.auth_options.mode == "token"
+
+
+def _foreign_phase(asked: Asked) -> Found:
+    phase = asked.job.status.job_deployment_status
+    return (phase,) if phase not in _PHASES else False
 
 
 TABLE: tuple[Row, ...] = (
@@ -44,27 +60,33 @@ TABLE: tuple[Row, ...] = (
     _mode(SubmissionMode.SIDECAR),
     Row(
         "spec.submissionMode: any other word",
-        lambda job: job.spec.submission_mode not in ("", *SubmissionMode),
-        lambda job: f"submissionMode {job.spec.submission_mode} is unknown; use K8sJobMode or HTTPMode",
+        Rule(
+            "submissionMode {} is unknown; use K8sJobMode or HTTPMode",
+            _unknown_mode,
+            Cel(f"!(variables.mode in {texts(_MODES)})", ("variables.mode",)),
+        ),
     ),
-    _field("clusterSelector", lambda job: job.spec.cluster_selector),
-    _field("suspend", lambda job: job.spec.suspend),
-    _field("deletionStrategy", lambda job: job.spec.deletion_strategy is not None),
+    _field("clusterSelector", lambda asked: bool(asked.spec.cluster_selector), "size(variables.selector) > 0"),
+    _field("suspend", lambda asked: asked.spec.suspend, f"{SPEC}.?suspend.orValue(false)"),
+    _field(
+        "deletionStrategy",
+        lambda asked: asked.spec.deletion_strategy is not None,
+        f"{SPEC}.?deletionStrategy.hasValue()",
+    ),
     Row(
         "spec.rayClusterSpec.authOptions.mode: token",
-        _asks_for_token,
-        lambda _: f"rayClusterSpec.authOptions.mode token {_LATER}",
+        Rule(
+            f"rayClusterSpec.authOptions.mode token {_LATER}",
+            _asks_for_token,
+            Cel(f"{SPEC}.?rayClusterSpec.?authOptions.?mode.orValue('') == 'token'"),
+        ),
     ),
     Row(
         "status.jobDeploymentStatus: Waiting, Suspending, Suspended",
-        lambda job: job.status.job_deployment_status not in _PHASES,
-        lambda job: (
-            f"jobDeploymentStatus {job.status.job_deployment_status}, left by another operator, is not supported yet"
+        Rule(
+            "jobDeploymentStatus {}, left by another operator, is not supported yet",
+            _foreign_phase,
+            NotInCel("the status is not looked at"),
         ),
     ),
 )
-
-
-def refusal(job: RayJob) -> str:
-    """The sentence of the first row that holds, "" for a RayJob that asks for nothing of the kind."""
-    return next((row.sentence(job) for row in TABLE if row.asks(job)), "")

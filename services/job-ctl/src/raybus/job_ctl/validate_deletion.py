@@ -1,53 +1,77 @@
-"""Checks of the deletion block of a RayJob (contract rayjob §6.4)."""
+"""Rules of the deletion block of a RayJob (contract rayjob §6.4)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from raybus.api.v1 import DeletionRule, DeletionStrategy, RayJobSpec
+from raybus.api.cel import texts
+from raybus.api.rules import Cel, Found, NotInCel, Rule
+from raybus.api.v1 import DeletionPolicy, DeletionRule, DeletionStrategy, RayJobSpec
+from raybus.job_ctl.asked import SPEC, Asked, spec_rule
 
-_INVALID = "The RayJob spec is invalid: "
+_STRATEGY = f"{SPEC}.?deletionStrategy"
+_BY_SCHEMA = NotInCel("the rules of the CRD refuse it")
 _OF_CLUSTER = ("DeleteCluster", "DeleteWorkers")
 _ORDER = ("DeleteWorkers", "DeleteCluster", "DeleteSelf")
 
 
-def deletion_problem(spec: RayJobSpec, gate: bool) -> str:
-    """What is wrong with TTL and deletion strategy, "" if nothing. `gate`: RayJobDeletionPolicy is on."""
-    if spec.ttl_seconds_after_finished > 0 and not spec.shutdown_after_job_finishes:
-        return _INVALID + "a RayJob with shutdownAfterJobFinishes set to false cannot have TTLSecondsAfterFinished"
-    strategy = spec.deletion_strategy
-    if strategy is None:
-        return ""
-    if not gate:
-        return _INVALID + "deletionStrategy needs the feature gate RayJobDeletionPolicy"
-    if strategy.deletion_rules:
-        return _rules_problem(spec, strategy)
-    if strategy.on_success is None and strategy.on_failure is None:
-        return _INVALID + "deletionStrategy needs deletionRules, or both onSuccess and onFailure"
-    return _legacy_problem(spec, strategy)
+def _gate_closed(asked: Asked) -> bool:
+    return asked.spec.deletion_strategy is not None and not asked.knobs.deletion_policy
 
 
-def _legacy_problem(spec: RayJobSpec, strategy: DeletionStrategy) -> str:
-    chosen = []
-    for field, policy in (("onSuccess", strategy.on_success), ("onFailure", strategy.on_failure)):
-        if policy is None:
-            return _INVALID + f"deletionStrategy.{field} is missing: onSuccess and onFailure are both needed"
-        if not policy.policy:
-            return _INVALID + f"deletionStrategy.{field}.policy is missing"
-        chosen.append(policy.policy)
-    if spec.cluster_selector and any(policy in _OF_CLUSTER for policy in chosen):
-        return _INVALID + "DeleteCluster and DeleteWorkers are not possible together with clusterSelector"
-    if _autoscaling(spec) and "DeleteWorkers" in chosen:
-        return _INVALID + "DeleteWorkers is not possible together with autoscaling"
-    if spec.shutdown_after_job_finishes and "DeleteNone" in chosen:
-        return _INVALID + "DeleteNone is not possible together with shutdownAfterJobFinishes"
-    return ""
+def _empty(asked: Asked) -> bool:
+    strategy = asked.spec.deletion_strategy
+    if strategy is None or strategy.deletion_rules:
+        return False
+    return strategy.on_success is None and strategy.on_failure is None
+
+
+def _legacy(asked: Asked) -> dict[str, DeletionPolicy | None]:
+    """The deprecated policies by field; none at all where there are rules, or no strategy."""
+    strategy = asked.spec.deletion_strategy
+    if strategy is None or strategy.deletion_rules:
+        return {}
+    return {"onSuccess": strategy.on_success, "onFailure": strategy.on_failure}
+
+
+def _chosen(asked: Asked) -> set[str | None]:
+    return {policy.policy for policy in _legacy(asked).values() if policy is not None}
+
+
+def _half(field: str) -> tuple[Rule[Asked], Rule[Asked]]:
+    """One deprecated policy needs the other."""
+
+    def lacks_policy(asked: Asked) -> bool:
+        policy = _legacy(asked).get(field)
+        return policy is not None and not policy.policy
+
+    return (
+        spec_rule(
+            f"deletionStrategy.{field} is missing: onSuccess and onFailure are both needed",
+            lambda asked: field in (legacy := _legacy(asked)) and legacy[field] is None,
+            _BY_SCHEMA,
+        ),
+        spec_rule(
+            f"deletionStrategy.{field}.policy is missing",
+            lacks_policy,
+            Cel(f"{_STRATEGY}.?{field}.hasValue() && {_STRATEGY}.?{field}.?policy.orValue('') == ''"),
+        ),
+    )
+
+
+def _rules(breaks: Callable[[RayJobSpec, DeletionStrategy], Found]) -> Callable[[Asked], Found]:
+    def check(asked: Asked) -> Found:
+        strategy = asked.spec.deletion_strategy
+        return strategy is not None and bool(strategy.deletion_rules) and breaks(asked.spec, strategy)
+
+    return check
+
+
+def _wrong_rules(spec: RayJobSpec, strategy: DeletionStrategy) -> Found:
+    problems = _rules_problem(spec, strategy)
+    return (problems,) if problems else False
 
 
 def _rules_problem(spec: RayJobSpec, strategy: DeletionStrategy) -> str:
-    if spec.shutdown_after_job_finishes:
-        return _INVALID + "deletionRules are not possible together with shutdownAfterJobFinishes"
-    if strategy.on_success is not None or strategy.on_failure is not None:
-        return _INVALID + "deletionRules are not possible together with onSuccess and onFailure"
     own = {i: text for i, rule in enumerate(strategy.deletion_rules) if (text := _rule_problem(spec, rule))}
     sound = [(i, rule) for i, rule in enumerate(strategy.deletion_rules) if i not in own]
     texts = {**own, **dict(_duplicates(sound))}
@@ -98,3 +122,53 @@ def _ttl_order(rules: Sequence[tuple[int, DeletionRule]]) -> Iterator[str]:
 
 def _autoscaling(spec: RayJobSpec) -> bool:
     return spec.ray_cluster_spec is not None and bool(spec.ray_cluster_spec.enable_in_tree_autoscaling)
+
+
+_CHOSEN = f"[{_STRATEGY}.?onSuccess.?policy.orValue(''), {_STRATEGY}.?onFailure.?policy.orValue('')]"
+
+DELETION: tuple[Rule[Asked], ...] = (
+    spec_rule(
+        "a RayJob with shutdownAfterJobFinishes set to false cannot have TTLSecondsAfterFinished",
+        lambda asked: asked.spec.ttl_seconds_after_finished > 0 and not asked.spec.shutdown_after_job_finishes,
+        Cel(f"{SPEC}.?ttlSecondsAfterFinished.orValue(0) > 0 && !variables.shutdown"),
+    ),
+    spec_rule(
+        "deletionStrategy needs the feature gate RayJobDeletionPolicy",
+        _gate_closed,
+        NotInCel("the API server does not know which gates are open"),
+    ),
+    spec_rule(
+        "deletionRules are not possible together with shutdownAfterJobFinishes",
+        _rules(lambda spec, _: spec.shutdown_after_job_finishes),
+        Cel(f"variables.shutdown && {_STRATEGY}.?deletionRules.hasValue()"),
+    ),
+    spec_rule(
+        "deletionRules are not possible together with onSuccess and onFailure",
+        _rules(lambda _, strategy: strategy.on_success is not None or strategy.on_failure is not None),
+        _BY_SCHEMA,
+    ),
+    Rule(
+        "{}",
+        _rules(_wrong_rules),
+        NotInCel("it tells the problems of all rules in several lines, and the message of a policy has one"),
+    ),
+    spec_rule("deletionStrategy needs deletionRules, or both onSuccess and onFailure", _empty, _BY_SCHEMA),
+    *_half("onSuccess"),
+    *_half("onFailure"),
+    spec_rule(
+        "DeleteCluster and DeleteWorkers are not possible together with clusterSelector",
+        lambda asked: bool(asked.spec.cluster_selector) and not _chosen(asked).isdisjoint(_OF_CLUSTER),
+        Cel(f"size(variables.selector) > 0 && {_CHOSEN}.exists(policy, policy in {texts(_OF_CLUSTER)})"),
+    ),
+    spec_rule(
+        "DeleteWorkers is not possible together with autoscaling",
+        lambda asked: _autoscaling(asked.spec) and "DeleteWorkers" in _chosen(asked),
+        Cel(f"{SPEC}.?rayClusterSpec.?enableInTreeAutoscaling.orValue(false) && 'DeleteWorkers' in {_CHOSEN}"),
+    ),
+    spec_rule(
+        "DeleteNone is not possible together with shutdownAfterJobFinishes",
+        lambda asked: asked.spec.shutdown_after_job_finishes and "DeleteNone" in _chosen(asked),
+        Cel(f"variables.shutdown && 'DeleteNone' in {_CHOSEN}"),
+    ),
+)
+"""TTL and deletion strategy."""

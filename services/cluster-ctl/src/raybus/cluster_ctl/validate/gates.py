@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import NamedTuple
 
+from raybus.api.rules import NotInCel
 from raybus.api.v1 import RayCluster
 
 
@@ -30,6 +31,9 @@ GATED: tuple[Gated, ...] = (
         "RayJobDeletionPolicy", "workerGroupSpecs.suspend", lambda c: any(g.suspend for g in c.spec.worker_group_specs)
     ),
 )
+
+CEL = NotInCel("the API server does not know which gates are open")
+"""Of every row."""
 
 
 def closed_gate(cluster: RayCluster, gates: Container[str]) -> str | None:

@@ -1,157 +1,157 @@
-"""Checks of the head group and the worker groups (contract objects §7.2 rules 1-8)."""
+"""Rules of the head group and the worker groups (contract objects §7.2 rules 1-8)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from raybus.api.decision import Json
+from raybus.api.cel import before, in_order, text, texts
+from raybus.api.rules import Cel, Each, Found, NotInCel, Rule
 from raybus.api.v1 import RayCluster, WorkerGroupSpec
 from raybus.cluster_ctl.build.probes import version_of
+from raybus.cluster_ctl.validate.paths import PART_CONTAINERS, WHERE, Part, autoscaler_v2, containers, parts, where
 
 _FROM_RESOURCES = ("num-cpus", "num-gpus", "memory", "resources")
 _PRIORITY_SINCE = (2, 56, 0)
-_V2_ENV = "RAY_enable_autoscaler_v2"
 
-_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL_LENGTH, _PREFIX_LENGTH = 63, 253
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_PREFIX = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_KEY = f"({_PREFIX}/)?{_NAME}"
+_PREFIX_LENGTH = 253
 
-GroupCheck = Callable[[RayCluster, WorkerGroupSpec], str | None]
-
-
-def containers(template: Json) -> list[Json]:
-    """Containers of a pod template; the first is the Ray container."""
-    found: list[Json] = (template.get("spec") or {}).get("containers") or []
-    return found
-
-
-def head_env(cluster: RayCluster) -> dict[str, str | None]:
-    """Environment of the head's Ray container: name -> literal value, None when it comes from elsewhere."""
-    first = containers(cluster.spec.head_group_spec.template)[:1]
-    entries = (entry for container in first for entry in container.get("env") or ())
-    return {entry["name"]: entry.get("value") for entry in entries}
+_TWICE = f"{texts(_FROM_RESOURCES)}.filter(name, part.?rayStartParams[?name].orValue('') != '')"
+_BAD_KEY = f"!key.matches({text(f'^{_KEY}$')}) || key.indexOf('/') > {_PREFIX_LENGTH}"
+_BAD_VALUE = f"!part.labels[key].matches({text(f'^({_NAME})?$')})"
+_BAD_LABELS = f"part.?labels.orValue({{}}).filter(key, {_BAD_KEY} || {_BAD_VALUE})"
+_KEY_TEXT = "'label key \\'' + key + '\\' is not a qualified name'"
+_VALUE_TEXT = "'label \\'' + key + '\\' has an invalid value \\'' + part.labels[key] + '\\''"
+_LABEL_TEXTS = f"[{_BAD_KEY} ? {_KEY_TEXT} : '', {_BAD_VALUE} ? {_VALUE_TEXT} : ''].filter(t, t != '').join('; ')"
 
 
-def autoscaler_v2(cluster: RayCluster) -> bool:
-    """Whether version 2 of the autoscaler is chosen, by its option or by the head's environment."""
-    options = cluster.spec.autoscaler_options
-    return (options is not None and options.version == "v2") or head_env(cluster).get(_V2_ENV) in ("1", "true")
+def _of_group(breaks: Callable[[RayCluster, WorkerGroupSpec], Found]) -> Callable[[Part], Found]:
+    """A rule that the head group cannot break."""
+    return lambda part: isinstance(part.spec, WorkerGroupSpec) and breaks(part.cluster, part.spec)
 
 
-def head_has_containers(cluster: RayCluster) -> str | None:
-    """Rule 1."""
-    if containers(cluster.spec.head_group_spec.template):
-        return None
-    return "headGroupSpec should have at least one container"
+def _negative(value: int | None) -> Found:
+    return (str(value),) if value is not None and value < 0 else False
 
 
-def head_resources_once(cluster: RayCluster) -> str | None:
-    """Rule 2 for the head."""
-    head = cluster.spec.head_group_spec
-    return _resources_twice("headGroupSpec", head.resources, head.ray_start_params)
+def _lacks_bound(cluster: RayCluster, group: WorkerGroupSpec) -> bool:
+    return not cluster.spec.enable_in_tree_autoscaling and None in (group.min_replicas, group.max_replicas)
 
 
-def head_labels(cluster: RayCluster) -> str | None:
-    """Rule 3 for the head."""
-    head = cluster.spec.head_group_spec
-    return _labels("headGroupSpec", head.labels, head.ray_start_params)
+def _crossed(_: RayCluster, group: WorkerGroupSpec) -> Found:
+    least, most = group.min_replicas, group.max_replicas
+    return (str(least), str(most)) if least is not None and most is not None and least > most else False
 
 
-def worker_groups(cluster: RayCluster) -> str | None:
-    """Rules 4-8, group after group (rule 6 gives their order inside a group)."""
-    for group in cluster.spec.worker_group_specs:
-        for check in _GROUP_CHECKS:
-            if (problem := check(cluster, group)) is not None:
-                return problem
-    return None
+def _resources_twice(part: Part) -> Found:
+    twice = [name for name in _FROM_RESOURCES if part.spec.ray_start_params.get(name)]
+    return (", ".join(twice),) if part.spec.resources and twice else False
 
 
-def distinct_names(cluster: RayCluster) -> str | None:
-    """Two groups of one name would count and delete each other's pods (ADR 0052)."""
-    names = [group.group_name for group in cluster.spec.worker_group_specs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    return f"worker group names must be unique, repeated: {', '.join(twice)}" if twice else None
-
-
-def _has_containers(cluster: RayCluster, group: WorkerGroupSpec) -> str | None:
-    return None if containers(group.template) else f"worker group {group.group_name} should have at least one container"
-
-
-def _bounds(cluster: RayCluster, group: WorkerGroupSpec) -> str | None:
-    name, least, most = group.group_name, group.min_replicas, group.max_replicas
-    if not cluster.spec.enable_in_tree_autoscaling and (least is None or most is None):
-        return f"worker group {name} must set both minReplicas and maxReplicas when autoscaling is disabled"
-    for field, value in (("minReplicas", least), ("maxReplicas", most)):
-        if value is not None and value < 0:
-            return f"worker group {name} has negative {field} {value}"
-    if least is not None and most is not None and least > most:
-        return f"worker group {name} has minReplicas {least} greater than maxReplicas {most}"
-    return None
-
-
-def _group_resources_once(cluster: RayCluster, group: WorkerGroupSpec) -> str | None:
-    return _resources_twice(f"worker group {group.group_name}", group.resources, group.ray_start_params)
-
-
-def _group_labels(cluster: RayCluster, group: WorkerGroupSpec) -> str | None:
-    return _labels(f"worker group {group.group_name}", group.labels, group.ray_start_params)
-
-
-def _idle_timeout(cluster: RayCluster, group: WorkerGroupSpec) -> str | None:
-    timeout = group.idle_timeout_seconds
-    if timeout is None:
-        return None
-    if timeout < 0:
-        return f"worker group {group.group_name} has negative idleTimeoutSeconds {timeout}"
-    if not autoscaler_v2(cluster):
-        return f"worker group {group.group_name} sets idleTimeoutSeconds, which needs autoscaler version v2"
-    return None
-
-
-def _priority(cluster: RayCluster, group: WorkerGroupSpec) -> str | None:
-    if not group.priority:
-        return None
-    version = version_of(cluster.spec.ray_version)
-    if version is None or version < _PRIORITY_SINCE:
-        return f"worker group {group.group_name} sets priority, which needs rayVersion 2.56.0 or later"
-    if not autoscaler_v2(cluster):
-        return f"worker group {group.group_name} sets priority, which needs autoscaler version v2"
-    return None
-
-
-_GROUP_CHECKS: tuple[GroupCheck, ...] = (
-    _has_containers,
-    _bounds,
-    _group_resources_once,
-    _group_labels,
-    _idle_timeout,
-    _priority,
-)
-
-
-def _resources_twice(where: str, resources: Mapping[str, str], params: Mapping[str, str]) -> str | None:
-    twice = [name for name in _FROM_RESOURCES if params.get(name)]
-    if not resources or not twice:
-        return None
-    return f"{where} sets both resources and rayStartParams {', '.join(twice)}: use one of them"
-
-
-def _labels(where: str, labels: Mapping[str, str], params: Mapping[str, str]) -> str | None:
-    if "labels" in params:
-        return f"{where}: rayStartParams must not contain labels, use the group's labels field"
-    problems = list(_label_problems(labels))
-    return f"{where}: {'; '.join(problems)}" if problems else None
+def _bad_labels(part: Part) -> Found:
+    problems = list(_label_problems(part.spec.labels))
+    return ("; ".join(problems),) if problems else False
 
 
 def _label_problems(labels: Mapping[str, str]) -> Iterable[str]:
     for key, value in sorted(labels.items()):
-        prefix, slash, name = key.rpartition("/")
-        if not _fits(name, _NAME) or (slash and (len(prefix) > _PREFIX_LENGTH or not _PREFIX.fullmatch(prefix))):
-            yield f"label key {key!r} is not a qualified name"
-        if value and not _fits(value, _NAME):
-            yield f"label {key!r} has an invalid value {value!r}"
+        if not re.fullmatch(_KEY, key) or key.find("/") > _PREFIX_LENGTH:
+            yield f"label key '{key}' is not a qualified name"
+        if value and not re.fullmatch(_NAME, value):
+            yield f"label '{key}' has an invalid value '{value}'"
 
 
-def _fits(text: str, form: re.Pattern[str]) -> bool:
-    return len(text) <= _LABEL_LENGTH and form.fullmatch(text) is not None
+def _older_than_priority(cluster: RayCluster, group: WorkerGroupSpec) -> bool:
+    version = version_of(cluster.spec.ray_version)
+    return bool(group.priority) and (version is None or version < _PRIORITY_SINCE)
+
+
+def _repeated(cluster: RayCluster) -> Found:
+    names = [group.group_name for group in cluster.spec.worker_group_specs]
+    return next(((name,) for name in names if names.count(name) > 1), False)
+
+
+GROUPS = Each(
+    "nodeGroups",
+    parts,
+    where,
+    "variables.parts",
+    WHERE,
+    (
+        Rule(
+            "{where} should have at least one container",
+            lambda part: not containers(part.spec.template),
+            Cel(f"size({PART_CONTAINERS}) == 0"),
+        ),
+        Rule(
+            "{where} must set both minReplicas and maxReplicas when autoscaling is disabled",
+            _of_group(_lacks_bound),
+            NotInCel("the defaults of the CRD fill both in"),
+        ),
+        Rule(
+            "{where} has negative minReplicas {}",
+            _of_group(lambda _, group: _negative(group.min_replicas)),
+            Cel("part.?minReplicas.orValue(0) < 0", ("string(part.minReplicas)",)),
+        ),
+        Rule(
+            "{where} has negative maxReplicas {}",
+            _of_group(lambda _, group: _negative(group.max_replicas)),
+            Cel("part.?maxReplicas.orValue(0) < 0", ("string(part.maxReplicas)",)),
+        ),
+        Rule(
+            "{where} has minReplicas {} greater than maxReplicas {}",
+            _of_group(_crossed),
+            Cel(
+                "has(part.minReplicas) && has(part.maxReplicas) && part.minReplicas > part.maxReplicas",
+                ("string(part.minReplicas)", "string(part.maxReplicas)"),
+            ),
+        ),
+        Rule(
+            "{where} sets both resources and rayStartParams {}: use one of them",
+            _resources_twice,
+            Cel(f"size(part.?resources.orValue({{}})) > 0 && size({_TWICE}) > 0", (f"{_TWICE}.join(', ')",)),
+        ),
+        Rule(
+            "{where}: rayStartParams must not contain labels, use the group's labels field",
+            lambda part: "labels" in part.spec.ray_start_params,
+            Cel("'labels' in part.?rayStartParams.orValue({})"),
+        ),
+        Rule(
+            "{where}: {}",
+            _bad_labels,
+            Cel(f"size({_BAD_LABELS}) > 0", (f"{in_order(_BAD_LABELS)}.map(key, {_LABEL_TEXTS}).join('; ')",)),
+        ),
+        Rule(
+            "{where} has negative idleTimeoutSeconds {}",
+            _of_group(lambda _, group: _negative(group.idle_timeout_seconds)),
+            Cel("part.?idleTimeoutSeconds.orValue(0) < 0", ("string(part.idleTimeoutSeconds)",)),
+        ),
+        Rule(
+            "{where} sets idleTimeoutSeconds, which needs autoscaler version v2",
+            _of_group(lambda cluster, group: group.idle_timeout_seconds is not None and not autoscaler_v2(cluster)),
+            Cel("has(part.idleTimeoutSeconds) && !variables.autoscalerV2"),
+        ),
+        Rule(
+            "{where} sets priority, which needs rayVersion 2.56.0 or later",
+            _of_group(_older_than_priority),
+            Cel(f"part.?priority.orValue(0) != 0 && {before(2, 56)}"),
+        ),
+        Rule(
+            "{where} sets priority, which needs autoscaler version v2",
+            _of_group(lambda cluster, group: bool(group.priority) and not autoscaler_v2(cluster)),
+            Cel("part.?priority.orValue(0) != 0 && !variables.autoscalerV2"),
+        ),
+    ),
+)
+"""The head, then group after group, each in the order of rule 6."""
+
+_REPEATED = "variables.groups.filter(g, size(variables.groups.filter(h, h.groupName == g.groupName)) > 1)"
+DISTINCT_NAMES: Rule[RayCluster] = Rule(
+    "worker group names must be unique, repeated: {}",
+    _repeated,
+    Cel(f"size({_REPEATED}) > 0", (f"{_REPEATED}[0].groupName",)),
+)
+"""Two groups of one name would count and delete each other's pods (ADR 0052)."""

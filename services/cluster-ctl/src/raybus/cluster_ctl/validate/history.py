@@ -1,13 +1,16 @@
-"""Checks of the history server's collector (contract objects §7.2 rule 20)."""
+"""Rules of the history server's collector (contract objects §7.2 rule 20)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from raybus.api.cel import text, texts
 from raybus.api.decision import Json
+from raybus.api.rules import Cel, Found, Rule
 from raybus.api.v1 import RayCluster
+from raybus.api.v1.cluster_options import CollectorOptions
 from raybus.cluster_ctl.build.history import NAME
-from raybus.cluster_ctl.validate.groups import containers
+from raybus.cluster_ctl.validate.paths import PART_CONTAINERS, SPEC, containers, parts
 
 _RESERVED = (
     "POD_IP",
@@ -25,59 +28,130 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "ALIYUNOSS": ("OSS_BUCKET", "OSS_ENDPOINT", "OSS_REGION"),
 }
 """Backend -> variables that it cannot do without; other backends are taken as they are."""
-_AZURE, _AZURE_MODE = "AZUREBLOB", "AZURE_STORAGE_AUTH_MODE"
+_BACKEND, _AZURE, _AZURE_MODE = "STORAGE_BACKEND", "AZUREBLOB", "AZURE_STORAGE_AUTH_MODE"
 _AZURE_TEXT, _AZURE_URL = "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_URL"
+_AZURE_NEEDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("connection_string",): (_AZURE_TEXT,),
+    ("workload_identity", "default"): (_AZURE_URL,),
+    (): (_AZURE_TEXT, _AZURE_URL),
+}
+"""Modes of authentication -> variables of which one is needed; (): all other modes."""
 _WHERE = "historyServerOptions.collectorOptions"
+_COLLECTOR = f"{SPEC}.?historyServerOptions.?collectorOptions"
 
 
-def history_server(cluster: RayCluster) -> str | None:
-    """Rule 20."""
+def _collector(breaks: Callable[[CollectorOptions], Found]) -> Callable[[RayCluster], Found]:
+    def check(cluster: RayCluster) -> Found:
+        options = cluster.spec.history_server_options
+        if options is None or options.collector_options is None:
+            return False
+        return breaks(options.collector_options)
+
+    return check
+
+
+def _entry(collector: CollectorOptions, name: str) -> Json:
+    return next((entry for entry in collector.env if entry.get("name") == name), {})
+
+
+def _value(collector: CollectorOptions, name: str) -> str:
+    return _entry(collector, name).get("value") or ""
+
+
+def _is_set(collector: CollectorOptions, name: str) -> bool:
+    entry = _entry(collector, name)
+    return bool(entry.get("value")) or entry.get("valueFrom") is not None
+
+
+def _value_in_cel(name: str) -> str:
+    return f"variables.collectorEnv.filter(e, e.name == {text(name)}).map(e, e.?value.orValue('')).join()"
+
+
+def _is_set_in_cel(name: str) -> str:
+    return (
+        f"variables.collectorEnv.exists(e, e.name == {text(name)} && (e.?value.orValue('') != '' || has(e.valueFrom)))"
+    )
+
+
+def _reserved(name: str) -> Rule[RayCluster]:
+    return Rule(
+        f"{_WHERE}.env must not contain {name}",
+        _collector(lambda collector: bool(_entry(collector, name))),
+        Cel(f"variables.collectorEnv.exists(e, e.name == {text(name)})"),
+    )
+
+
+def _needed(backend: str, name: str) -> Rule[RayCluster]:
+    def breaks(collector: CollectorOptions) -> Found:
+        given = _value(collector, _BACKEND)
+        return (given,) if given.upper() == backend and not _is_set(collector, name) else False
+
+    given = _value_in_cel(_BACKEND)
+    return Rule(
+        f"{_WHERE}.env must set {name} for STORAGE_BACKEND {{}}",
+        _collector(breaks),
+        Cel(f"{given}.upperAscii() == {text(backend)} && !{_is_set_in_cel(name)}", (given,)),
+    )
+
+
+def _azure(modes: tuple[str, ...], wanted: tuple[str, ...]) -> Rule[RayCluster]:
+    special = [mode for some in _AZURE_NEEDS for mode in some]
+
+    def breaks(collector: CollectorOptions) -> Found:
+        mode = _value(collector, _AZURE_MODE)
+        meant = mode in modes if modes else mode not in special
+        on = _value(collector, _BACKEND).upper() == _AZURE
+        return on and meant and not any(_is_set(collector, name) for name in wanted)
+
+    mode = _value_in_cel(_AZURE_MODE)
+    meant = f"{mode} in {texts(modes)}" if modes else f"!({mode} in {texts(special)})"
+    unset = " && ".join(f"!{_is_set_in_cel(name)}" for name in wanted)
+    return Rule(
+        f"{_WHERE}.env must set {' or '.join(wanted)} for STORAGE_BACKEND {_AZURE}",
+        _collector(breaks),
+        Cel(f"{_value_in_cel(_BACKEND)}.upperAscii() == {text(_AZURE)} && {meant} && {unset}"),
+    )
+
+
+def _lacks_collector(cluster: RayCluster) -> bool:
     options = cluster.spec.history_server_options
-    if options is None:
-        return None
-    collector = options.collector_options
-    if collector is None:
-        return f"{_WHERE} must be set when historyServerOptions is"
-    if not collector.image:
-        return f"{_WHERE}.image must be set"
-    env = {entry["name"]: entry for entry in collector.env}
-    for name in _RESERVED:
-        if name in env:
-            return f"{_WHERE}.env must not contain {name}"
-    return _storage(env) or _clash(cluster)
+    return options is not None and options.collector_options is None
 
 
-def _storage(env: Mapping[str, Json]) -> str | None:
-    """Where logs and events are kept."""
-    backend: str = env.get("STORAGE_BACKEND", {}).get("value") or ""
-    if not backend:
-        return f"{_WHERE}.env must set STORAGE_BACKEND to a literal value"
-    if backend.upper() == _AZURE:
-        return _azure(env)
-    missing = [name for name in _NEEDS.get(backend.upper(), ()) if not _is_set(env, name)]
-    return f"{_WHERE}.env must set {missing[0]} for STORAGE_BACKEND {backend}" if missing else None
+def _takes_name(cluster: RayCluster) -> bool:
+    if cluster.spec.history_server_options is None:
+        return False
+    return any(c.get("name") == NAME for part in parts(cluster) for c in containers(part.spec.template))
 
 
-def _azure(env: Mapping[str, Json]) -> str | None:
-    mode = env.get(_AZURE_MODE, {}).get("value") or ""
-    wanted = {
-        "connection_string": (_AZURE_TEXT,),
-        "workload_identity": (_AZURE_URL,),
-        "default": (_AZURE_URL,),
-    }.get(mode, (_AZURE_TEXT, _AZURE_URL))
-    if any(_is_set(env, name) for name in wanted):
-        return None
-    return f"{_WHERE}.env must set {' or '.join(wanted)} for STORAGE_BACKEND {_AZURE}"
+def _rules() -> Iterator[Rule[RayCluster]]:
+    yield Rule(
+        f"{_WHERE} must be set when historyServerOptions is",
+        _lacks_collector,
+        Cel(f"{SPEC}.?historyServerOptions.hasValue() && !{_COLLECTOR}.hasValue()"),
+    )
+    yield Rule(
+        f"{_WHERE}.image must be set",
+        _collector(lambda collector: not collector.image),
+        Cel(f"{_COLLECTOR}.hasValue() && {_COLLECTOR}.?image.orValue('') == ''"),
+    )
+    yield from (_reserved(name) for name in _RESERVED)
+    yield Rule(
+        f"{_WHERE}.env must set STORAGE_BACKEND to a literal value",
+        _collector(lambda collector: not _value(collector, _BACKEND)),
+        Cel(f"{_COLLECTOR}.hasValue() && {_value_in_cel(_BACKEND)} == ''"),
+    )
+    yield from (_azure(modes, wanted) for modes, wanted in _AZURE_NEEDS.items())
+    yield from (_needed(backend, name) for backend, names in _NEEDS.items() for name in names)
+    yield Rule(
+        f"no container may be called {NAME} when historyServerOptions is set",
+        _takes_name,
+        Cel(
+            f"{SPEC}.?historyServerOptions.hasValue() && variables.parts.exists(part,"
+            f" {PART_CONTAINERS}.exists(c, c.name == {text(NAME)}))"
+        ),
+    )
 
 
-def _is_set(env: Mapping[str, Json], name: str) -> bool:
-    entry = env.get(name, {})
-    return bool(entry.get("value") or entry.get("valueFrom"))
-
-
-def _clash(cluster: RayCluster) -> str | None:
-    groups = cluster.spec.worker_group_specs
-    for template in (cluster.spec.head_group_spec.template, *(group.template for group in groups)):
-        if any(container.get("name") == NAME for container in containers(template)):
-            return f"no container may be called {NAME} when historyServerOptions is set"
-    return None
+HISTORY: tuple[Rule[RayCluster], ...] = tuple(_rules())
+"""What the collector is, what it must know, and what it must not be told."""

@@ -1,40 +1,53 @@
-"""Checks of embedded fault tolerance (contract objects §7.2 rules 12, 13)."""
+"""Rules of embedded fault tolerance (contract objects §7.2 rules 12, 13)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
+from raybus.api.cel import named, text
+from raybus.api.decision import Json
+from raybus.api.rules import Cel, Found, Rule
 from raybus.api.v1 import RayCluster
+from raybus.api.v1.cluster_options import GcsFaultToleranceOptions
 from raybus.cluster_ctl import fault_tolerance as ft
 from raybus.cluster_ctl.build.fault_tolerance import STORAGE_PATH, STORAGE_VOLUME
-from raybus.cluster_ctl.validate.groups import containers, head_env
+from raybus.cluster_ctl.validate.paths import FT_OPTIONS, HEAD_POD, containers, in_head, in_head_env
 
 _ENV = ("RAY_gcs_storage", "RAY_gcs_storage_path")
+_STORAGE = f"{FT_OPTIONS}.?storage"
+
+_OF_REDIS: tuple[tuple[str, Callable[[GcsFaultToleranceOptions], bool], str], ...] = (
+    ("redisAddress", lambda options: bool(options.redis_address), ".orValue('') != ''"),
+    ("redisUsername", lambda options: options.redis_username is not None, ".hasValue()"),
+    ("redisPassword", lambda options: options.redis_password is not None, ".hasValue()"),
+    ("externalStorageNamespace", lambda options: bool(options.external_storage_namespace), ".orValue('') != ''"),
+)
+"""Field, whether it is set, and the same in CEL."""
 
 
-def storage_needs_rocksdb(cluster: RayCluster) -> str | None:
-    """Rule 13."""
-    options = cluster.spec.gcs_fault_tolerance_options
-    if options is not None and options.storage is not None and ft.backend(cluster) != ft.ROCKSDB:
-        return "gcsFaultToleranceOptions.storage can only be set with backend rocksdb"
-    return None
+def _on_rocksdb(breaks: Callable[[RayCluster], bool]) -> Callable[[RayCluster], bool]:
+    return lambda cluster: ft.backend(cluster) == ft.ROCKSDB and breaks(cluster)
 
 
-def rocksdb_without_redis(cluster: RayCluster) -> str | None:
+def _option(given: Callable[[GcsFaultToleranceOptions], bool]) -> Callable[[RayCluster], bool]:
+    def check(cluster: RayCluster) -> bool:
+        options = cluster.spec.gcs_fault_tolerance_options
+        return options is not None and given(options)
+
+    return check
+
+
+def _without_redis() -> Iterator[Rule[RayCluster]]:
     """Rule 12, first part."""
-    options = cluster.spec.gcs_fault_tolerance_options
-    if options is None or ft.backend(cluster) != ft.ROCKSDB:
-        return None
-    of_redis = {
-        "redisAddress": options.redis_address,
-        "redisUsername": options.redis_username is not None,
-        "redisPassword": options.redis_password is not None,
-        "externalStorageNamespace": options.external_storage_namespace,
-    }
-    wrong = [name for name, given in of_redis.items() if given]
-    return f"gcsFaultToleranceOptions.{wrong[0]} cannot be set with backend rocksdb" if wrong else None
+    for name, given, in_cel in _OF_REDIS:
+        yield Rule(
+            f"gcsFaultToleranceOptions.{name} cannot be set with backend rocksdb",
+            _on_rocksdb(_option(given)),
+            Cel(f"variables.rocksdb && {FT_OPTIONS}.?{name}{in_cel}"),
+        )
 
 
-def claim_or_its_settings(cluster: RayCluster) -> str | None:
-    """Rule 12, second part."""
+def _claim_and_settings(cluster: RayCluster) -> Found:
     storage = ft.storage(cluster)
     own = {
         "size": storage.size is not None,
@@ -42,21 +55,69 @@ def claim_or_its_settings(cluster: RayCluster) -> str | None:
         "accessModes": bool(storage.access_modes),
     }
     wrong = [name for name, given in own.items() if given]
-    if storage.claim_name and wrong:
-        return f"gcsFaultToleranceOptions.storage: {', '.join(wrong)} cannot be set together with claimName"
-    return None
+    return (", ".join(wrong),) if storage.claim_name and wrong else False
 
 
-def rocksdb_reserved(cluster: RayCluster) -> str | None:
-    """Rule 12, third part: names and paths that are ours."""
-    if ft.backend(cluster) != ft.ROCKSDB:
-        return None
-    template = cluster.spec.head_group_spec.template
-    if taken := [name for name in _ENV if name in head_env(cluster)]:
-        return f"{taken[0]} in the head's environment is reserved with backend rocksdb"
-    for mount in containers(template)[0].get("volumeMounts") or ():
-        if mount.get("name") == STORAGE_VOLUME or mount.get("mountPath") == STORAGE_PATH:
-            return f"mounts named {STORAGE_VOLUME} or at {STORAGE_PATH} are reserved with backend rocksdb"
-    if any(volume.get("name") == STORAGE_VOLUME for volume in (template.get("spec") or {}).get("volumes") or ()):
-        return f"a volume named {STORAGE_VOLUME} in the head's template is reserved with backend rocksdb"
-    return None
+_SETTINGS = named(
+    {
+        "size": f"{_STORAGE}.?size.hasValue()",
+        "storageClassName": f"{_STORAGE}.?storageClassName.hasValue()",
+        "accessModes": f"size({_STORAGE}.?accessModes.orValue([])) > 0",
+    }
+)
+
+
+def _mounts_ours(cluster: RayCluster) -> bool:
+    mounts: list[Json] = containers(cluster.spec.head_group_spec.template)[0].get("volumeMounts") or []
+    return any(mount.get("name") == STORAGE_VOLUME or mount.get("mountPath") == STORAGE_PATH for mount in mounts)
+
+
+def _has_our_volume(cluster: RayCluster) -> bool:
+    pod = cluster.spec.head_group_spec.template.get("spec") or {}
+    return any(volume.get("name") == STORAGE_VOLUME for volume in pod.get("volumes") or ())
+
+
+def _storage_without_rocksdb(cluster: RayCluster) -> bool:
+    options = cluster.spec.gcs_fault_tolerance_options
+    return options is not None and options.storage is not None and ft.backend(cluster) != ft.ROCKSDB
+
+
+STORAGE: tuple[Rule[RayCluster], ...] = (
+    *_without_redis(),
+    Rule(
+        "gcsFaultToleranceOptions.storage: {} cannot be set together with claimName",
+        _claim_and_settings,
+        Cel(
+            f"{_STORAGE}.?claimName.orValue('') != '' && size({_SETTINGS}) > 0",
+            (f"{_SETTINGS}.join(', ')",),
+        ),
+    ),
+    *(
+        Rule(
+            f"{name} in the head's environment is reserved with backend rocksdb",
+            _on_rocksdb(in_head(name)),
+            Cel(f"variables.rocksdb && {in_head_env(name)}"),
+        )
+        for name in _ENV
+    ),
+    Rule(
+        f"mounts named {STORAGE_VOLUME} or at {STORAGE_PATH} are reserved with backend rocksdb",
+        _on_rocksdb(_mounts_ours),
+        Cel(
+            "variables.rocksdb && size(variables.headContainers) > 0"
+            " && variables.headContainers[0].?volumeMounts.orValue([])"
+            f".exists(m, m.name == {text(STORAGE_VOLUME)} || m.mountPath == {text(STORAGE_PATH)})"
+        ),
+    ),
+    Rule(
+        f"a volume named {STORAGE_VOLUME} in the head's template is reserved with backend rocksdb",
+        _on_rocksdb(_has_our_volume),
+        Cel(f"variables.rocksdb && {HEAD_POD}.?volumes.orValue([]).exists(v, v.name == {text(STORAGE_VOLUME)})"),
+    ),
+    Rule(
+        "gcsFaultToleranceOptions.storage can only be set with backend rocksdb",
+        _storage_without_rocksdb,
+        Cel(f"!variables.rocksdb && {_STORAGE}.hasValue()"),
+    ),
+)
+"""Names and paths that are ours, and options that contradict each other."""
