@@ -36,8 +36,8 @@ def before(major: int, minor: int) -> str:
 def in_order(found: str) -> str:
     """The strings of a list without doubles, sorted: CEL can sort by itself only from Kubernetes 1.34 on."""
     ranks = ", ".join(str(number) for number in range(MOST_SORTED))
-    at_rank = "all.filter(a, size(all.filter(b, b < a)) == rank)[0]"
-    return f"[{found}].map(all, [{ranks}].filter(rank, rank < size(all)).map(rank, {at_rank}))[0]"
+    at_rank = "found.filter(a, size(found.filter(b, b < a)) == rank)[0]"
+    return f"[{found}].map(found, [{ranks}].filter(rank, rank < size(found)).map(rank, {at_rank}))[0]"
 
 
 def named(conditions: dict[str, str]) -> str:

@@ -311,6 +311,7 @@ FINE: dict[str, Json] = {
     | worker(),
     "TLS": env_head(*env(A="1"), **_TLS),
     "TLS switched off": env_head(*env(RAY_USE_TLS="1"), tlsOptions={"enabled": False}),
+    "a hundred groups": groups(*(group(f"w{number}", 1, labels={"a": "b", "c": "d"}) for number in range(100))),
     "a port of one's own": head(headService=_service("mine")),
     "upgrades by hand": {"upgradeStrategy": {"type": "None"}},
 }

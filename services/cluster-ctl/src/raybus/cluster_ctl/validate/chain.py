@@ -14,6 +14,7 @@ from raybus.cluster_ctl.remembered import remembered
 from raybus.cluster_ctl.validate.gates import closed_gate
 from raybus.cluster_ctl.validate.groups import DISTINCT_NAMES, GROUPS
 from raybus.cluster_ctl.validate.history import HISTORY
+from raybus.cluster_ctl.validate.history import VARIABLES as COLLECTOR
 from raybus.cluster_ctl.validate.network import NETWORK, TLS
 from raybus.cluster_ctl.validate.options import AUTH, AUTOSCALING, BEFORE_STORAGE, REDIS_USER
 from raybus.cluster_ctl.validate.paths import SPEC, VARIABLES
@@ -99,7 +100,7 @@ SPEC_RULES: Chain[RayCluster] = (
     ),
 )
 
-POLICY = Policy("RayCluster", "rayclusters", VARIABLES | {"headPorts": _ADDED}, (*METADATA, *SPEC_RULES))
+POLICY = Policy("RayCluster", "rayclusters", VARIABLES | COLLECTOR | {"headPorts": _ADDED}, (*METADATA, *SPEC_RULES))
 """What the API server may refuse by itself."""
 
 

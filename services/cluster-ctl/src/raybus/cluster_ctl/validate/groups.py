@@ -148,10 +148,10 @@ GROUPS = Each(
 )
 """The head, then group after group, each in the order of rule 6."""
 
-_REPEATED = "variables.groups.filter(g, size(variables.groups.filter(h, h.groupName == g.groupName)) > 1)"
+_REPEATED = "variables.groupNames.filter(n, variables.groupNames.indexOf(n) != variables.groupNames.lastIndexOf(n))"
 DISTINCT_NAMES: Rule[RayCluster] = Rule(
     "worker group names must be unique, repeated: {}",
     _repeated,
-    Cel(f"size({_REPEATED}) > 0", (f"{_REPEATED}[0].groupName",)),
+    Cel(f"size({_REPEATED}) > 0", (f"{_REPEATED}[0]",)),
 )
 """Two groups of one name would count and delete each other's pods (ADR 0052)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from raybus.api.cel import text, texts
-from raybus.api.decision import Json
 from raybus.api.rules import Cel, Found, Rule
 from raybus.api.v1 import RayCluster
 from raybus.api.v1.cluster_options import CollectorOptions
@@ -50,21 +49,22 @@ def _collector(breaks: Callable[[CollectorOptions], Found]) -> Callable[[RayClus
     return check
 
 
-def _entry(collector: CollectorOptions, name: str) -> Json:
-    return next((entry for entry in collector.env if entry.get("name") == name), {})
-
-
 def _value(collector: CollectorOptions, name: str) -> str:
-    return _entry(collector, name).get("value") or ""
+    """A literal value, "" without one; of several the last, as the kubelet takes it."""
+    values = [entry.get("value") or "" for entry in collector.env if entry.get("name") == name]
+    return values[-1] if values else ""
 
 
 def _is_set(collector: CollectorOptions, name: str) -> bool:
-    entry = _entry(collector, name)
-    return bool(entry.get("value")) or entry.get("valueFrom") is not None
+    return any(
+        entry.get("name") == name and (entry.get("value") or entry.get("valueFrom") is not None)
+        for entry in collector.env
+    )
 
 
-def _value_in_cel(name: str) -> str:
-    return f"variables.collectorEnv.filter(e, e.name == {text(name)}).map(e, e.?value.orValue('')).join()"
+def _last_value(name: str) -> str:
+    values = f"variables.collectorEnv.filter(e, e.name == {text(name)}).map(e, e.?value.orValue(''))"
+    return f"[{values}].map(values, size(values) > 0 ? values[size(values) - 1] : '')[0]"
 
 
 def _is_set_in_cel(name: str) -> str:
@@ -73,10 +73,17 @@ def _is_set_in_cel(name: str) -> str:
     )
 
 
+VARIABLES = {
+    "collectorEnv": f"{_COLLECTOR}.?env.orValue([])",
+    "storageBackend": _last_value(_BACKEND),
+    "azureMode": _last_value(_AZURE_MODE),
+}
+
+
 def _reserved(name: str) -> Rule[RayCluster]:
     return Rule(
         f"{_WHERE}.env must not contain {name}",
-        _collector(lambda collector: bool(_entry(collector, name))),
+        _collector(lambda collector: any(entry.get("name") == name for entry in collector.env)),
         Cel(f"variables.collectorEnv.exists(e, e.name == {text(name)})"),
     )
 
@@ -86,11 +93,13 @@ def _needed(backend: str, name: str) -> Rule[RayCluster]:
         given = _value(collector, _BACKEND)
         return (given,) if given.upper() == backend and not _is_set(collector, name) else False
 
-    given = _value_in_cel(_BACKEND)
     return Rule(
         f"{_WHERE}.env must set {name} for STORAGE_BACKEND {{}}",
         _collector(breaks),
-        Cel(f"{given}.upperAscii() == {text(backend)} && !{_is_set_in_cel(name)}", (given,)),
+        Cel(
+            f"variables.storageBackend.upperAscii() == {text(backend)} && !{_is_set_in_cel(name)}",
+            ("variables.storageBackend",),
+        ),
     )
 
 
@@ -103,13 +112,12 @@ def _azure(modes: tuple[str, ...], wanted: tuple[str, ...]) -> Rule[RayCluster]:
         on = _value(collector, _BACKEND).upper() == _AZURE
         return on and meant and not any(_is_set(collector, name) for name in wanted)
 
-    mode = _value_in_cel(_AZURE_MODE)
-    meant = f"{mode} in {texts(modes)}" if modes else f"!({mode} in {texts(special)})"
+    meant = f"variables.azureMode in {texts(modes)}" if modes else f"!(variables.azureMode in {texts(special)})"
     unset = " && ".join(f"!{_is_set_in_cel(name)}" for name in wanted)
     return Rule(
         f"{_WHERE}.env must set {' or '.join(wanted)} for STORAGE_BACKEND {_AZURE}",
         _collector(breaks),
-        Cel(f"{_value_in_cel(_BACKEND)}.upperAscii() == {text(_AZURE)} && {meant} && {unset}"),
+        Cel(f"variables.storageBackend.upperAscii() == {text(_AZURE)} && {meant} && {unset}"),
     )
 
 
@@ -139,7 +147,7 @@ def _rules() -> Iterator[Rule[RayCluster]]:
     yield Rule(
         f"{_WHERE}.env must set STORAGE_BACKEND to a literal value",
         _collector(lambda collector: not _value(collector, _BACKEND)),
-        Cel(f"{_COLLECTOR}.hasValue() && {_value_in_cel(_BACKEND)} == ''"),
+        Cel(f"{_COLLECTOR}.hasValue() && variables.storageBackend == ''"),
     )
     yield from (_azure(modes, wanted) for modes, wanted in _AZURE_NEEDS.items())
     yield from (_needed(backend, name) for backend, names in _NEEDS.items() for name in names)

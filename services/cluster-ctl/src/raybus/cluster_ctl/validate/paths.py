@@ -21,6 +21,7 @@ WHERE = "has(part.groupName) ? 'worker group ' + part.groupName : 'headGroupSpec
 
 VARIABLES = {
     "groups": f"{SPEC}.?workerGroupSpecs.orValue([])",
+    "groupNames": "variables.groups.map(g, g.groupName)",
     "parts": "[has(object.spec) ? dyn(object.spec.headGroupSpec) : dyn({})] + variables.groups",
     "headContainers": f"{HEAD_POD}.?containers.orValue([])",
     "headEnv": "size(variables.headContainers) > 0 ? variables.headContainers[0].?env.orValue([]) : []",
@@ -32,7 +33,6 @@ VARIABLES = {
     "ftOptions": f"{FT_OPTIONS}.hasValue()",
     "rocksdb": f"{FT_OPTIONS}.?backend.orValue('') == 'rocksdb'",
     "rayVersion": ray_version(f"{SPEC}.?rayVersion"),
-    "collectorEnv": f"{SPEC}.?historyServerOptions.?collectorOptions.?env.orValue([])",
 }
 
 
