@@ -143,9 +143,9 @@ The first broken rule gives the message, which is the one that `decide` gives. `
 """
 
 
-def _cells(rule: Rule[Any], where: str) -> tuple[str, str]:
-    fields = rule.sentence.replace("{where}", where).replace("{}", "…")
-    return fields, "yes" if isinstance(rule.cel, Cel) else f"no: {rule.cel.why}"
+def _cells(rule: Rule[Any]) -> tuple[str, str]:
+    said = rule.about or rule.sentence.replace("{where}", "…").replace("{}", "…")
+    return said, "yes" if isinstance(rule.cel, Cel) else f"no: {rule.cel.why}"
 
 
 def _rows(policy: Policy[Any]) -> Iterator[tuple[str, str]]:
@@ -153,7 +153,7 @@ def _rows(policy: Policy[Any]) -> Iterator[tuple[str, str]]:
         for gated in gates.GATED:
             yield f"{gated.field} needs feature gate {gated.gate}", f"no: {gates.CEL.why}"
     for rule in flat(policy.chain):
-        yield _cells(rule, "…")
+        yield _cells(rule)
 
 
 def page() -> str:

@@ -27,11 +27,15 @@ class NotInCel(NamedTuple):
 
 
 class Rule(NamedTuple, Generic[T]):
-    """`sentence`: for the user; `{}` are filled by what `breaks` finds, `{where}` is the part that is looked at."""
+    """`sentence`: for the user; `{}` are filled by what `breaks` finds, `{where}` is the part that is looked at.
+
+    `about`: what is wrong, for the page of the rules, where the sentence tells nothing before it is filled.
+    """
 
     sentence: str
     breaks: Callable[[T], Found]
     cel: Cel | NotInCel
+    about: str = ""
 
     def problem(self, subject: T, where: str = "") -> str | None:
         """The sentence, if `subject` breaks the rule."""

@@ -34,9 +34,9 @@ class Asked(NamedTuple):
         return self.job.spec
 
 
-def spec_rule(sentence: str, breaks: Callable[[Asked], Found], cel: Cel | NotInCel) -> Rule[Asked]:
+def spec_rule(sentence: str, breaks: Callable[[Asked], Found], cel: Cel | NotInCel, about: str = "") -> Rule[Asked]:
     """A rule of the spec; all of their sentences begin alike."""
-    return Rule(f"The RayJob spec is invalid: {sentence}", breaks, cel)
+    return Rule(f"The RayJob spec is invalid: {sentence}", breaks, cel, about)
 
 
 def head_pod(spec: RayClusterSpec | None) -> dict[str, Any]:

@@ -233,7 +233,7 @@ FORM: Chain[Asked] = (
         _empty_head,
         Cel(f"{SPEC}.?rayClusterSpec.hasValue() && size(variables.head) == 0"),
     ),
-    spec_rule("{}", _bad_runtime_env, NotInCel("CEL reads no YAML (runtimeEnvYAML)")),
+    spec_rule("{}", _bad_runtime_env, NotInCel("CEL reads no YAML"), "runtimeEnvYAML is no mapping"),
     spec_rule(
         "activeDeadlineSeconds must be a positive integer",
         lambda asked: _not_positive(asked.spec.active_deadline_seconds),
@@ -262,7 +262,7 @@ FORM: Chain[Asked] = (
             ("variables.rayVersionText",),
         ),
     ),
-    spec_rule("{}", _bad_resources, NotInCel("CEL reads no JSON (entrypointResources)")),
+    spec_rule("{}", _bad_resources, NotInCel("CEL reads no JSON"), "entrypointResources is no JSON object of amounts"),
 )
 
 CHAINS: dict[Reason, Chain[Asked]] = {

@@ -151,6 +151,7 @@ DELETION: tuple[Rule[Asked], ...] = (
         "{}",
         _rules(_wrong_rules),
         NotInCel("it tells the problems of all rules in several lines, and the message of a policy has one"),
+        "deletionRules that contradict each other or the spec",
     ),
     spec_rule("deletionStrategy needs deletionRules, or both onSuccess and onFailure", _empty, _BY_SCHEMA),
     *_half("onSuccess"),

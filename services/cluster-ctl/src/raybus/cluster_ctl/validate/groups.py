@@ -123,6 +123,7 @@ GROUPS = Each(
             "{where}: {}",
             _bad_labels,
             Cel(f"size({_BAD_LABELS}) > 0", (f"{in_order(_BAD_LABELS)}.map(key, {_LABEL_TEXTS}).join('; ')",)),
+            about="labels that Kubernetes would not take",
         ),
         Rule(
             "{where} has negative idleTimeoutSeconds {}",
