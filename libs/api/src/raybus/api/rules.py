@@ -42,7 +42,7 @@ class Rule(NamedTuple, Generic[T]):
         found = self.breaks(subject)
         if not found:
             return None
-        return self.sentence.format(*(() if found is True else found), where=where)
+        return self.sentence.format(*(found if isinstance(found, tuple) else ()), where=where)
 
 
 class Each(NamedTuple, Generic[T, U]):

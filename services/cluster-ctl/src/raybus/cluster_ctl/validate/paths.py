@@ -45,7 +45,8 @@ class Part(NamedTuple):
 
 def parts(cluster: RayCluster) -> list[Part]:
     """The head, then the groups."""
-    return [Part(cluster, spec) for spec in (cluster.spec.head_group_spec, *cluster.spec.worker_group_specs)]
+    groups = (Part(cluster, group) for group in cluster.spec.worker_group_specs)
+    return [Part(cluster, cluster.spec.head_group_spec), *groups]
 
 
 def where(part: Part) -> str:
