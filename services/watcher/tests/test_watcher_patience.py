@@ -11,7 +11,7 @@ from raybus.api import subjects
 from raybus.api.kinds import BY_KIND
 from raybus.api.messages import H_RV, H_UID
 from raybus.kube.objects import parse_object
-from raybus.watcher.reading import LONG, SHORT, patience
+from raybus.watcher.reading import LAST, LONG, SHORT, patience
 
 
 def of(kind: str, known: int | None = None, status: Any = None, *, rooted: bool = True, **meta: Any) -> float:
@@ -27,7 +27,7 @@ def of(kind: str, known: int | None = None, status: Any = None, *, rooted: bool 
         (of("Pod", status={"phase": "Running"}), 0.0),
         (of("Pod", status={"phase": "Failed"}), 0.0),
         (of("Pod", status={"phase": "Running"}, deletionTimestamp="2026-01-01T00:00:00Z"), SHORT),
-        (of("Pod", status={"phase": "Running"}, rooted=False, deletionTimestamp="2026-01-01T00:00:00Z"), LONG),
+        (of("Pod", status={"phase": "Running"}, rooted=False, deletionTimestamp="2026-01-01T00:00:00Z"), LAST),
         (of("Pod", status={"phase": "Running"}, rooted=False), 0.0),
         (of("Service"), SHORT),
         (of("RayCluster", known=None, generation=1), 0.0),

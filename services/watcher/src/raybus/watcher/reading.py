@@ -29,8 +29,9 @@ class _RayJob(Struct, frozen=True):
     status: _Status | None = None
 
 
-SHORT, LONG = 0.25, 3.0
-"""Seconds: for a state that our own write has most likely made, and for one of a pod that does not run yet."""
+SHORT, LONG, LAST = 0.25, 3.0, 20.0
+"""Seconds: for a state that our own write has most likely made, for one of a pod that does not run yet, and for one of
+a pod that goes after its root, which nobody decides about."""
 
 _POD = msgspec.json.Decoder(_Pod)
 _RAYJOB = msgspec.json.Decoder(_RayJob)
@@ -56,12 +57,12 @@ def patience(kind: Kind, item: Object, generation: int | None, rooted: bool) -> 
     """Seconds that a state of `item` may rest before it is published, 0.0 = somebody may be waiting for it (ADR 0091).
 
     What Raybus itself has written, the applier has told the view already: children as they were created or are being
-    deleted, and roots whose generation is still `generation`, the last one seen. A pod that does not run yet, or whose
-    root is no longer there (not `rooted`) and which follows it, changes several times in a row: the last state counts.
+    deleted, and roots whose generation is still `generation`, the last one seen. A pod that does not run yet changes
+    several times in a row, and so does one that follows a root which is not there (not `rooted`): its end counts.
     """
     if kind.kind == "Pod":
         if item.meta.deletion_timestamp:
-            return SHORT if rooted else LONG
+            return SHORT if rooted else LAST
         return LONG if _POD.decode(item.raw).status.phase == "Pending" else 0.0
     if kind.kind == "Service":
         return SHORT

@@ -131,7 +131,8 @@ class Session:
             seed = self._world.trace_seed(root)
             parent = traces.root_parent(seed) if seed else {}
         since = asyncio.get_running_loop().time()
-        self.publisher.offer(Pending(item, self._ports.now(), since, parent), patience)
+        # Nothing rests while the marker, and with it every decision, waits for what is written.
+        self.publisher.offer(Pending(item, self._ports.now(), since, parent), patience if self._filled else 0.0)
 
     # ---- the fill
 
