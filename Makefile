@@ -43,7 +43,7 @@ format: setup ## ruff format
 
 .PHONY: unit
 unit: setup ## pure tables and golden cases without a cluster
-	@$(RUN)pytest libs services cli dev tests/contract tests/golden tests/chaos
+	@$(RUN)pytest libs services cli dev tests/contract tests/golden tests/chaos tests/parity
 
 .PHONY: sim
 sim: setup ## all services in one process on virtual time: SEEDS=200, or SEED=n to see one again
@@ -60,6 +60,10 @@ e2e: setup ## RayJobs on a real node with real Ray (about 12 minutes)
 .PHONY: golden
 golden: setup ## every recording of KubeRay, all profiles: KIND="RayCluster RayJob" for some
 	@$(RUN)python tests/golden/all_profiles.py $(if $(KIND),--kind $(KIND))
+
+.PHONY: parity
+parity: setup ## KubeRay's own RayCluster tests (90 minutes): SUITE=<its folder ray-operator> ROUND=2 TESTS=<part of a name>
+	@$(RUN)python tests/parity/parity.py --suite $(SUITE) $(if $(ROUND),--round $(ROUND)) $(if $(TESTS),--tests $(TESTS))
 
 .PHONY: bench
 bench: setup ## throughput on a simulated cluster: BENCH="--idle", KUBERAY_OPERATOR=<binary> to compare

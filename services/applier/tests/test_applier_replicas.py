@@ -55,6 +55,7 @@ class World:
         self.partitions: dict[str, Partitions] = {}
         self.appliers: dict[str, Applier] = {}
         self.epoch = Epoch(0, 0)
+        self.led: dict[int, Epoch] = {}
 
     def now(self) -> Instant:
         return Instant(1000.0 + self.loop.time())
@@ -70,9 +71,9 @@ class World:
         SERVICE.reset(token)
         return bus
 
-    async def lead(self, root: str = NAME) -> None:
+    async def lead(self, root: str = NAME, namespace: str = NS) -> None:
         """Take the controller's lease, so that there is an epoch to decide under."""
-        key = subjects.lease_key("cluster-ctl", partition_of(NS, root))
+        key = subjects.lease_key("cluster-ctl", partition_of(namespace, root))
         before = await self.bus.get_key(key)
         revision = await self.bus.put_key(key, leases.encode("me"), revision=before.revision)
         self.epoch = Epoch(await self.bus.bucket_created(), revision)
@@ -84,6 +85,20 @@ class World:
         message = IntentMessage(root=about, intents=(Create(ref=Ref("Pod", NS, name), body=body),))
         headers = {H_EPOCH: str(self.epoch), H_VIEW_SEQ: str(view_seq), H_SCHEMA: SCHEMA}
         await self.bus.put("INTENT", subjects.intent("cluster", NS, root), msgspec.json.encode(message), headers)
+
+    async def lead_and_decide(self, name: str, namespace: str = NS, **parts: Any) -> None:
+        """A Decision about the root `name`: to create a pod of that name, or what `parts` say instead."""
+        partition = partition_of(namespace, name)
+        if partition not in self.led:
+            await self.lead(name, namespace)
+            self.led[partition] = self.epoch
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}}
+        about = Root(kind="RayCluster", namespace=namespace, name=name, uid="u", resource_version="1")
+        make = {"intents": (Create(ref=Ref("Pod", namespace, name), body=body),)}
+        message = IntentMessage(root=about, **(parts or make))
+        headers = {H_EPOCH: str(self.led[partition]), H_VIEW_SEQ: "1000", H_SCHEMA: SCHEMA}
+        subject = subjects.intent("cluster", namespace, name)
+        await self.bus.put("INTENT", subject, msgspec.json.encode(message), headers)
 
     def left(self) -> int:
         return len(self.server.streams["INTENT"].all(">"))
@@ -145,6 +160,53 @@ def test_what_found_no_room_is_handed_over_too() -> None:
         await world.partitions["a"].leave()
         await asyncio.sleep(2)
         assert world.pods() == [("a", "p"), ("b", "q")]
+
+    run(scenario)
+
+
+def test_a_status_does_not_wait_behind_roots_that_find_no_room() -> None:
+    async def scenario(world: World) -> None:
+        world.start("a", max_held=4)
+        await asyncio.sleep(5)
+        world.api.hold = 5.0
+        for number in range(20):
+            await world.lead_and_decide(f"new{number}")
+        await asyncio.sleep(1)
+        world.api.hold = 0.0
+        await world.lead_and_decide("old", status={"state": "ready"})
+        await asyncio.sleep(0.5)
+        assert "old" in [name for _, name in world.api.sent]
+        assert len(world.pods()) < 20, "so there was no room for all"
+
+    run(scenario)
+
+
+def test_a_storm_in_one_namespace_leaves_room_to_others() -> None:
+    async def scenario(world: World) -> None:
+        world.start("a", max_held=4)
+        await asyncio.sleep(5)
+        world.api.hold = 5.0
+        for number in range(20):
+            await world.lead_and_decide(f"new{number}")
+        await asyncio.sleep(1)
+        world.api.hold = 0.0
+        await world.lead_and_decide("single", "quiet")
+        await asyncio.sleep(0.5)
+        assert "single" in [name for _, name in world.api.sent]
+
+    run(scenario)
+
+
+def test_all_roots_that_found_no_room_have_their_turn() -> None:
+    async def scenario(world: World) -> None:
+        world.start("a", max_held=4)
+        await asyncio.sleep(5)
+        world.api.hold = 0.5
+        for number in range(60):
+            await world.lead_and_decide(f"new{number}")
+        await asyncio.sleep(60)
+        assert sorted(name for _, name in world.pods()) == sorted(f"new{number}" for number in range(60))
+        assert world.left() == 0
 
     run(scenario)
 

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
+from raybus.api.decision import Delete
 from raybus.applier.aftermath import Teller
 from raybus.applier.calls import Fenced
 from raybus.applier.carry import Carrier, Run
@@ -18,29 +19,50 @@ KEEP_ALIVE = 2.0
 BUS_WAIT = 1.0
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds until a Decision that failed comes again: they double from delivery to delivery."""
+SHORTEST_REST, LONGEST_REST = 0.5, 10.0
+"""Seconds for which a Decision goes back to the bus that found no room."""
 
 log = structlog.get_logger()
 
 
+class Place(NamedTuple):
+    """A Decision that is held. `makes`: the namespace in which it makes or changes objects, "" when it does not. `age`:
+    of its root, by the order in which roots were first seen. `since`: seconds by the loop's clock."""
+
+    work: Work
+    makes: str
+    age: int
+    since: float
+
+
 class Queue:
-    """At most `limit` Decisions are held at once; the others stay on the bus, where a newer one replaces them."""
+    """At most `limit` Decisions are held at once; the others stay on the bus, where a newer one replaces them.
+
+    Those that make objects, and only they, go back to the bus when there is no room, instead of keeping what follows
+    them waiting: behind thousands of clusters that begin, those that are ready would never be seen to be (ADR 0097).
+    """
 
     def __init__(self, carrier: Carrier, teller: Teller, limit: int) -> None:
-        self._carrier, self._teller = carrier, teller
+        self._carrier, self._teller, self._limit = carrier, teller, limit
         self._room = asyncio.Semaphore(limit)
-        self._held: dict[int, Work] = {}
+        self._held: dict[int, Place] = {}
         self._waiting: dict[RootKey, tuple[Job, Memory]] = {}
         self._running: dict[RootKey, Job | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def offer(self, job: Job, memory: Memory) -> None:
-        """Take a Decision; returns once there is room for it."""
+        """Take a Decision; returns once there is room for it, or when it has gone back to the bus."""
         running = self._running.get(job.key)
         if running is not None and running.work.message == job.work.message:
             return
-        self._held[id(job.work)] = job.work
+        place = self._place(job, memory)
+        if place.makes and job.key not in self._running and self._has_to_rest(place):
+            await self._acknowledge(job.work, self._rest())
+            return
+        self._held[id(job.work)] = place
         try:
-            await self._room.acquire()
+            if not place.makes:
+                await self._room.acquire()
         except asyncio.CancelledError:
             del self._held[id(job.work)]
             self._spawn(self._acknowledge(job.work, 0.0))
@@ -60,12 +82,32 @@ class Queue:
         """Extend the deliveries of everything held, until cancelled."""
         while True:
             await asyncio.sleep(KEEP_ALIVE)
-            for work in list(self._held.values()):
+            for place in list(self._held.values()):
                 try:
-                    await work.in_progress()
+                    await place.work.in_progress()
                 except BusError as error:
                     log.warning("deliveries cannot be extended", error=str(error))
                     break
+
+    def _place(self, job: Job, memory: Memory) -> Place:
+        makes = any(not isinstance(intent, Delete) for intent in job.message.intents)
+        namespace = job.message.root.namespace if makes and not job.message.urgent else ""
+        return Place(job.work, namespace, memory.of(job.key).age, asyncio.get_running_loop().time())
+
+    def _has_to_rest(self, place: Place) -> bool:
+        """Whether there is no room for a root that begins: one namespace has half of it at most. A root that is older
+        than all that are held always finds room, so that none rests for ever."""
+        making = [held for held in self._held.values() if held.makes]
+        if len(making) < self._limit // 2:
+            return False
+        near = sum(held.makes == place.makes for held in making)
+        full = len(making) >= self._limit or near >= max(1, self._limit // 2)
+        return full and place.age > min(held.age for held in making)
+
+    def _rest(self) -> float:
+        """Seconds until there may be room: half of the time for which the oldest place is taken already."""
+        taken = asyncio.get_running_loop().time() - next(iter(self._held.values())).since
+        return min(max(taken / 2, SHORTEST_REST), LONGEST_REST)
 
     def release(self, partition: int) -> None:
         """The partition is another replica's now: hand back at once what waits; what runs is stopped by its fence."""
@@ -130,8 +172,8 @@ class Queue:
             self._let_go(work)
 
     def _let_go(self, work: Work) -> None:
-        self._held.pop(id(work), None)
-        self._room.release()
+        if not self._held.pop(id(work)).makes:
+            self._room.release()
 
     async def _acknowledge(self, work: Work, again: float | None) -> None:
         try:

@@ -14,7 +14,7 @@ class ApplierSettings(CommonSettings):
         "", "Kubeconfig file; empty = KUBECONFIG, else the pod's service account, else ~/.kube/config."
     )
     max_in_flight: int = setting(16, "Requests to the API server under way at once (issue 5: more do not pay).")
-    max_held: int = setting(1024, "Decisions held at the same time; further ones wait on the bus.")
+    max_held: int = setting(1024, "Decisions held at once; of those that make objects, half for one namespace.")
 
     def __post_init__(self) -> None:
         """Raises SettingsError for a limit with which nothing would ever be done."""
