@@ -164,15 +164,20 @@ def test_what_found_no_room_is_handed_over_too() -> None:
     run(scenario)
 
 
+async def _storm(world: World) -> None:
+    """More roots of one namespace than there is room for, whose requests hang; those that follow are answered."""
+    world.start("a", max_held=4)
+    await asyncio.sleep(5)
+    world.api.hold = 5.0
+    for number in range(20):
+        await world.lead_and_decide(f"new{number}")
+    await asyncio.sleep(1)
+    world.api.hold = 0.0
+
+
 def test_a_status_does_not_wait_behind_roots_that_find_no_room() -> None:
     async def scenario(world: World) -> None:
-        world.start("a", max_held=4)
-        await asyncio.sleep(5)
-        world.api.hold = 5.0
-        for number in range(20):
-            await world.lead_and_decide(f"new{number}")
-        await asyncio.sleep(1)
-        world.api.hold = 0.0
+        await _storm(world)
         await world.lead_and_decide("old", status={"state": "ready"})
         await asyncio.sleep(0.5)
         assert "old" in [name for _, name in world.api.sent]
@@ -183,13 +188,7 @@ def test_a_status_does_not_wait_behind_roots_that_find_no_room() -> None:
 
 def test_a_storm_in_one_namespace_leaves_room_to_others() -> None:
     async def scenario(world: World) -> None:
-        world.start("a", max_held=4)
-        await asyncio.sleep(5)
-        world.api.hold = 5.0
-        for number in range(20):
-            await world.lead_and_decide(f"new{number}")
-        await asyncio.sleep(1)
-        world.api.hold = 0.0
+        await _storm(world)
         await world.lead_and_decide("single", "quiet")
         await asyncio.sleep(0.5)
         assert "single" in [name for _, name in world.api.sent]

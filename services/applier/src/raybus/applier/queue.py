@@ -98,8 +98,6 @@ class Queue:
         """Whether there is no room for a root that begins: one namespace has half of it at most. A root that is older
         than all that are held always finds room, so that none rests for ever."""
         making = [held for held in self._held.values() if held.makes]
-        if len(making) < self._limit // 2:
-            return False
         near = sum(held.makes == place.makes for held in making)
         full = len(making) >= self._limit or near >= max(1, self._limit // 2)
         return full and place.age > min(held.age for held in making)
